@@ -52,7 +52,7 @@ const PROGRAM = `
       structuredOutputRetries: 0,
       outputSchema: { type: "object", properties: { code: endless } },
     })
-    .then(({ lastResult }) => lastResult.extraction_error.reason);
+    .then(({ lastResult }) => lastResult.extractionError.reason);
   const { compacted } = await session.compact();
   const { results } = await runtime.searchMemory("freezer", { everything: true });
   const { embedder } = await runtime.readMemoryStatus();

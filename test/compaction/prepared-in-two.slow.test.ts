@@ -18,7 +18,7 @@ interface Report {
   /** How many summaries its model was asked for. */
   readonly asked: number;
   readonly compactions: readonly object[];
-  readonly usage: { readonly input_tokens: number };
+  readonly usage: { readonly inputTokens: number };
   readonly prepared?: string;
 }
 
@@ -38,7 +38,7 @@ async function expectPublished(place: string): Promise<void> {
     compactions: [{ compaction_id: first.prepared, prepared: { seq: expect.any(Number) } }],
   });
   // Answers take 10 each: what the summary took is in both sums, and once in each.
-  const answersIn = ({ usage }: Report): number => (usage.input_tokens - SUMMARY_USAGE.input_tokens) / 10;
+  const answersIn = ({ usage }: Report): number => (usage.inputTokens - SUMMARY_USAGE.input_tokens) / 10;
   expect(answersIn(first)).toBeLessThan(50);
   expect(answersIn(second)).toBeLessThan(100);
   expect(answersIn(second)).toBeGreaterThan(answersIn(first));

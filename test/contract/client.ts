@@ -54,7 +54,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       const session = await client.createSession("Hello", { budgetLimits: { max_tokens: 10_000 } });
       expect([session.text, session.lastResult]).toMatchObject([
         "You said: Hello",
-        { session_id: session.id, turns: 1, tool_calls: 0, usage: { input_tokens: 10, output_tokens: 5 } },
+        { sessionId: session.id, turns: 1, toolCalls: 0, usage: { inputTokens: 10, outputTokens: 5 } },
       ]);
       expect(await session.turn([{ type: "text", text: "Grüße, 東京 🐦" }])).toMatchObject({
         text: "You said: Grüße, 東京 🐦",
@@ -97,7 +97,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       expect(await ids({ labels })).toEqual([session.id]);
       expect(await ids({ labels: { team: "x" }, limit: 1, offset: 1 })).toEqual([]);
       const read = await client.readSession(session.id);
-      expect(read).toMatchObject({ session_id: session.id, message_count: 2, labels, state: "idle" });
+      expect(read).toMatchObject({ sessionId: session.id, messageCount: 2, labels, state: "idle" });
       const [listed] = await client.listSessions({ labels });
       expect([read.createdAt, read.updatedAt]).toEqual([listed?.createdAt, listed?.updatedAt]);
       await session.archive();
@@ -114,7 +114,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       await session.interrupt();
       await expect(waiting.result).rejects.toEqual(code("REQUEST_CANCELLED"));
       expect((await waiting.events).at(-1)?.type).toBe("run_failed");
-      expect(await client.readSession(session.id)).toMatchObject({ last_assistant_text: "half", state: "idle" });
+      expect(await client.readSession(session.id)).toMatchObject({ lastAssistantText: "half", state: "idle" });
       await session.interrupt();
       expect(await session.turn("Again")).toMatchObject({ text: "You said: Again" });
     });
@@ -191,7 +191,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       expect(await session.compact({ preview: true })).toMatchObject({ compacted: false });
       const { compacted, compaction } = await session.compact({ instructions: "birds" });
       expect([compacted, compaction?.summary]).toEqual([true, "They spoke of birds."]);
-      expect(await session.compactions()).toMatchObject([{ compaction_id: compaction?.compactionId, undone: false }]);
+      expect(await session.compactions()).toMatchObject([{ compactionId: compaction?.compactionId, undone: false }]);
       const [seq = 0] = (await session.context()).parts.at(-1)?.seqs ?? [];
       await session.pin(seq);
       await session.unpin(seq);
@@ -214,7 +214,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       expect(await session.rewrites()).toEqual([done.commit]);
       expect((await session.revision(before.revision, { limit: 1 })).messages).toEqual(before.messages.slice(0, 1));
       await expect(session.rewrite({ start: 0, end: 1 }, [crane])).rejects.toEqual(code("INVALID_PARAMS"));
-      expect(await session.restore(before.revision)).toMatchObject({ parent_revision: done.revision });
+      expect(await session.restore(before.revision)).toMatchObject({ parentRevision: done.revision });
       expect(await session.history()).toMatchObject({ messages: before.messages });
       const fork = await session.fork(0, { type: "message", message: crane });
       expect((await fork.turn("And then?")).text).toBe("You said: And then?");
@@ -229,7 +229,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       const ada = client.agent("ada");
       expect(await ada.remember("A heron stood in the pond.", { place: "pond" })).toEqual({
         count: 1,
-        compaction_due: false,
+        compactionDue: false,
       });
       expect(await ada.note("Herons come at dusk.", "Herons")).toBe(1);
       expect((await ada.context({ immediate: 1 })).prompt).toContain("A heron stood in the pond.");
@@ -271,7 +271,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       }
       const session = await client.createSession("call read_log", { permissions, onApproval });
       expect(session.toolCalls).toBe(1);
-      expect(await session.turn("call read_log")).toMatchObject({ tool_calls: 1 });
+      expect(await session.turn("call read_log")).toMatchObject({ toolCalls: 1 });
       const refused = code("INVALID_PARAMS", /^onApproval returned alow: decision: .*; return "allow", "deny", /);
       await expect(session.turn("call read_log", { onApproval: async () => "alow" })).rejects.toEqual(refused);
       expect(await session.turn("Hello")).toMatchObject({ text: "You said: Hello" });

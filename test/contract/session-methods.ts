@@ -15,7 +15,7 @@ export function describeSessionMethods({ name, open }: ClientWay): void {
     it("[G6] makes a session without a prompt, whose first turn brings one", async () => {
       const session = await client.createSession({ labels: { team: "red" } });
       expect([session.text, session.lastResult]).toEqual(["", undefined]);
-      expect(await session.read()).toMatchObject({ message_count: 0, labels: { team: "red" } });
+      expect(await session.read()).toMatchObject({ messageCount: 0, labels: { team: "red" } });
       expect(await session.turn("Hello")).toMatchObject({ text: "You said: Hello" });
       await expect(client.createSession("")).rejects.toMatchObject({ message: "prompt: the prompt is empty" });
     });
@@ -24,7 +24,7 @@ export function describeSessionMethods({ name, open }: ClientWay): void {
       const session = await client.createSession("Hello", { keepAlive: true });
       expect(session.lastResult).toMatchObject({ text: "", turns: 0 });
       await expect.poll(async () => (await session.read()).state, { timeout: 60_000 }).toBe("idle");
-      expect(await session.read()).toMatchObject({ last_assistant_text: "You said: Hello" });
+      expect(await session.read()).toMatchObject({ lastAssistantText: "You said: Hello" });
     });
 
     it("[G6] injects, tells of an event, and reads events as methods of the session", async () => {
@@ -33,7 +33,7 @@ export function describeSessionMethods({ name, open }: ClientWay): void {
       expect(await session.inject("It is noon.", once)).toEqual({ status: "staged" });
       expect(await session.inject("It is noon.", once)).toEqual({ status: "duplicate" });
       const reported = await session.sendExternalEvent("door_opened", { payload: { door_id: 4, doorName: "north" } });
-      expect(reported).toMatchObject({ outcome_type: "accepted" });
+      expect(reported).toMatchObject({ outcomeType: "accepted" });
       await session.turn("And now?");
       const shown = JSON.stringify((await session.context()).messages);
       expect([shown.includes("door_id"), shown.includes("doorName")]).toEqual([true, true]);
@@ -66,7 +66,7 @@ export function describeSessionMethods({ name, open }: ClientWay): void {
       const labels = { max_tokens: "a", maxTokens: "b" };
       for (const budgetLimits of [{ maxTokens: 5, maxToolCalls: 1 }, { max_tokens: 5 }]) {
         const { lastResult } = await client.createSession("Hello", { budgetLimits, labels });
-        expect(lastResult).toMatchObject({ terminal_cause_kind: "budget_exhausted" });
+        expect(lastResult).toMatchObject({ terminalCauseKind: "budget_exhausted" });
       }
       const [listed] = await client.listSessions({ labels });
       expect(listed?.labels).toEqual(labels);

@@ -148,6 +148,9 @@ describe("pages of other origins", () => {
 
 describe("what a server over HTTP is started with", () => {
   it("[H4] [H1] has safe tools and half a minute of grace unless it says otherwise", () => {
+    expect(() => parseRestFlags(["--app", "a.ts", "--store", ".state"])).toThrow(
+      ".state: the module of --app decides where its sessions are kept; leave one of them out",
+    );
     expect(parseRestFlags([])).toMatchObject({ ceiling: "safe", graceMs: 30_000 });
     expect(parseMcpFlags(["--http"]).http).toMatchObject({ ceiling: "safe", graceMs: 30_000 });
     expect(parseRestFlags(["--tools", "full", "--grace", "1m30s"])).toMatchObject({ ceiling: "full", graceMs: 90_000 });

@@ -140,6 +140,9 @@ function restFlags(values: ReturnType<typeof readFlags<typeof REST_FLAGS & typeo
   if (values.app !== undefined && values.tools !== undefined) {
     throw invalid("--tools: the module of --app decides which tools its sessions have; leave one of them out");
   }
+  if (values.app !== undefined && values.store !== undefined) {
+    throw invalid(`${values.store}: the module of --app decides where its sessions are kept; leave one of them out`);
+  }
   return {
     ...serverFlags(values),
     app: values.app,
@@ -161,7 +164,10 @@ function parseConsoleFlags(args: readonly string[]): ConsoleFlags {
   const { values, positionals } = readWords(args, { ...CONSOLE_FLAGS, ...SERVER_FLAGS });
   const [place, more] = [...positionals, ...(values.store === undefined ? [] : [values.store])];
   if (more !== undefined) throw invalid(`${place} and ${more}: the console opens one place; name one of them`);
-  return { ...restFlags(values), store: place, open: values["no-open"] !== true };
+  return {
+    ...restFlags({ ...values, ...(place === undefined ? {} : { store: place }) }),
+    open: values["no-open"] !== true,
+  };
 }
 
 function hostOf(address: string): string {
