@@ -53,6 +53,7 @@ describe("a state folder as a program made it", () => {
     const [list, show, compaction, memory] = await seen(line, ".state");
     expect(list).toContain(session.id.slice(0, 13));
     expect(show).toContain(session.id);
+    expect(show).toMatch(/Resume with: rkat resume \S+ PROMPT --store \.state\n/);
     expect(compaction).toContain("staging port");
     expect(memory).toContain(FACT);
     const resumed = await line.run(["resume", "last", "Which port?", "--store", stateFolder, "-m", "offline"]);

@@ -68,6 +68,8 @@ export interface Place {
   readonly stateFolder: string;
   /** What --store says about a database; undefined where it was not given. */
   readonly storeUrl?: string | null;
+  /** The flag that names the same place in a further command; empty where none is needed. */
+  readonly storeFlag: string;
 }
 
 interface PlaceFlags {
@@ -109,6 +111,12 @@ export function createPlace(io: Io, program: Command): () => Place {
   };
 }
 
+/** An address with a password is not repeated. */
+function storeFlagOf(place: string | undefined): string {
+  if (place === undefined) return "";
+  return /^[\w./~-]+$/.test(place) ? ` --store ${place}` : " --store …";
+}
+
 function settlePlace(io: Io, flags: PlaceFlags): Place {
   const { cwd, home } = io;
   const note = backendNote(flags.realmBackend);
@@ -117,6 +125,7 @@ function settlePlace(io: Io, flags: PlaceFlags): Place {
     projectRoot: resolve(cwd, flags.contextRoot ?? ""),
     userRoot: flags.userConfigRoot === undefined ? home : resolve(cwd, flags.userConfigRoot),
     isTrusted: flags.trust === true,
+    storeFlag: storeFlagOf(flags.store),
     ...resolveRealm({ ...flags, cwd, home, newId: randomUUID, purpose: "cli" }),
   };
 }

@@ -63,8 +63,10 @@ export async function showSession(
   if (info.last_assistant_text !== undefined)
     io.stdout.write(`${withoutControls(info.last_assistant_text).trimEnd()}\n\n`);
   if (info.state === "archived") return;
-  const finish = info.unfinished_turn === undefined ? "" : `Finish its turn with: rkat resume ${shortId(session_id)}. `;
-  print(io, paint.dim(`${finish}Resume with: rkat resume ${shortId(session_id)} PROMPT`));
+  const { storeFlag } = opened.place;
+  const resume = `rkat resume ${shortId(session_id)}`;
+  const finish = info.unfinished_turn === undefined ? "" : `Finish its turn with: ${resume}${storeFlag}. `;
+  print(io, paint.dim(`${finish}Resume with: ${resume} PROMPT${storeFlag}`));
 }
 
 function unfinishedText({ since, attempt, missing }: NonNullable<SessionInfo["unfinished_turn"]>): string {

@@ -285,7 +285,7 @@ async function forkSession(call: OpenedCall<ForkFlags>): Promise<void> {
       : await dispatch("forkReplacing", { session_id, message_index, replacement });
   show(call, withRef(fork, { ...call, id: fork.session_id }), () => [
     `Forked ${shortId(session_id)} at message ${fork.message_count}: ${fork.session_id}`,
-    `Resume with: rkat resume ${shortId(fork.session_id)} PROMPT`,
+    `Resume with: rkat resume ${shortId(fork.session_id)} PROMPT${opened.place.storeFlag}`,
   ]);
 }
 
@@ -353,9 +353,10 @@ async function waitingIn({ opened, id: session_id }: OpenedCall): Promise<readon
   return (await opened.runtime.dispatch("listApprovals", { session_id })).approvals;
 }
 
-function showApproval({ io, paint }: OpenedCall, { session_id, calls, expires_at }: Approval): void {
+function showApproval({ io, paint, opened }: OpenedCall, { session_id, calls, expires_at }: Approval): void {
   const id = shortId(session_id);
   print(io, `${id} ${paint.dim(`until ${expires_at}`)}`);
   showCalls(io, calls, io.stdout);
-  print(io, paint.dim(`Answer with: rkat session approve ${id}, or rkat session deny ${id}`));
+  const { storeFlag } = opened.place;
+  print(io, paint.dim(`Answer with: rkat session approve ${id}${storeFlag}, or rkat session deny ${id}${storeFlag}`));
 }
