@@ -1,6 +1,9 @@
 // How soon a browser shows a session, and what it holds of it: 10, 1,000 and 10,000 messages, cold, each in a page of its own.
+// Then the longest task of the page's main thread, in CPU time, while the answer to the 10,001st message streams.
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium } from "playwright-core";
@@ -10,11 +13,18 @@ import { createAsker, startServer } from "./server-process.ts";
 const SIZES = [10, 1_000, 10_000];
 const ROUNDS = Number(process.env.RKAT_CONSOLE_ROUNDS ?? 5);
 const PAINT_MS_MAX = 1_000;
+const TASK_MS_MAX = 50;
+const LAST_WORDS = "The harbour ends here.";
 
 const folder = mkdtempSync(join(tmpdir(), "rkat-bench-console-"));
 const server = startServer("cli", ["serve", "--port", "0", "--json"], {
   cwd: folder,
-  env: { RKAT_MODEL: "offline", RKAT_LOG: "off" },
+  env: {
+    RKAT_MODEL: "openai/local",
+    RKAT_LOG: "off",
+    OPENAI_API_KEY: "none",
+    OPENAI_BASE_URL: await openStreamingModel(),
+  },
 });
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
@@ -25,11 +35,13 @@ try {
   const url = await listening();
   const { ask, close } = createAsker(url, 1);
   const rows = [];
+  let longest = "";
   for (const size of SIZES) {
     const { session_id } = await ask("POST /sessions", { prompt: "Hi." });
     const selection = { type: "message_range", start: 0, end: 2 };
     const rewrite = { selection, replacement: messages(size), reason: { kind: "bench" } };
     await ask(`POST /sessions/${session_id}/rewrite-transcript`, rewrite);
+    longest = session_id;
     const shown = [];
     for (let round = 0; round < ROUNDS; round += 1) shown.push(await show(browser, `${url}/#/sessions/${session_id}`));
     rows.push({
@@ -40,6 +52,9 @@ try {
       nodes: median(shown.map(({ nodes }) => nodes)),
     });
   }
+  const taskMs = [];
+  for (let round = 0; round < ROUNDS; round += 1)
+    taskMs.push(await longestTask(browser, `${url}/#/sessions/${longest}`));
   close();
   await publish({
     name: "console",
@@ -54,13 +69,20 @@ try {
           nodes.toFixed(0),
         ]),
       ],
+      [
+        ["longest task while an answer streams, CPU ms", "slowest"],
+        [median(taskMs).toFixed(1), Math.max(...taskMs).toFixed(1)],
+      ],
     ],
-    targets: rows.map(({ size, paintMs }) => ({
-      what: `newest of ${size} messages painted, ms`,
-      value: paintMs,
-      max: PAINT_MS_MAX,
-    })),
-    measured: { rounds: ROUNDS, rows },
+    targets: [
+      ...rows.map(({ size, paintMs }) => ({
+        what: `newest of ${size} messages painted, ms`,
+        value: paintMs,
+        max: PAINT_MS_MAX,
+      })),
+      { what: "longest task while an answer streams, CPU ms", value: median(taskMs), max: TASK_MS_MAX },
+    ],
+    measured: { rounds: ROUNDS, rows, taskMs },
   });
 } finally {
   await browser.close();
@@ -115,4 +137,53 @@ async function listening(): Promise<string> {
   const [line] = await Promise.race([once(stdout, "data"), ended]);
   const { url }: { url: string } = JSON.parse(String(line));
   return url;
+}
+
+/** Asks for an answer in a session's page, and gives the longest task of its main thread until the answer is there. */
+async function longestTask(within: Browser, address: string): Promise<number> {
+  const context = await within.newContext({ viewport: { width: 1_280, height: 900 } });
+  const page = await context.newPage();
+  await page.goto(address);
+  await page.locator(".strip-link").first().waitFor();
+  await page.getByLabel("Your message").fill("Describe the harbour.");
+  await within.startTracing(page, { categories: ["toplevel"] });
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByText(LAST_WORDS).last().waitFor();
+  await page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached" });
+  const trace: { traceEvents: readonly TraceEvent[] } = JSON.parse((await within.stopTracing()).toString("utf8"));
+  await context.close();
+  const isMain = ({ name, args }: TraceEvent) => name === "thread_name" && args?.name === "CrRendererMain";
+  const threads = new Set(trace.traceEvents.filter(isMain).map(({ pid, tid }) => `${pid} ${tid}`));
+  const tasks = trace.traceEvents.filter(({ pid, tid, tdur }) => tdur !== undefined && threads.has(`${pid} ${tid}`));
+  return Math.max(...tasks.map(({ tdur = 0 }) => tdur / 1_000));
+}
+
+/** What a trace of the browser says of a task; `tdur` is its CPU time in microseconds. */
+interface TraceEvent {
+  readonly name: string;
+  readonly pid: number;
+  readonly tid: number;
+  readonly tdur?: number;
+  readonly args?: { readonly name?: string };
+}
+
+/** A model server that streams 40 sections of Markdown, a word at a time. */
+async function openStreamingModel(): Promise<string> {
+  const section =
+    "## Part\n\nA **quay** with `bollards` and [a link](https://example.org).\n\n| ship | tons |\n|---|---|\n| Ada | 12 |\n\n```ts\nconst depth = 7;\n```\n\n";
+  const words = `${section.repeat(40)}${LAST_WORDS}`.split(/(?<= |\n)/);
+  const model = createServer(async (request, response) => {
+    request.resume();
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const send = (choice: object) => response.write(`data: ${JSON.stringify({ id: "c", choices: [choice] })}\n\n`);
+    for (const content of words) {
+      send({ index: 0, delta: { role: "assistant", content } });
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    send({ index: 0, delta: {}, finish_reason: "stop" });
+    response.end("data: [DONE]\n\n");
+  });
+  model.listen(0, "127.0.0.1").unref();
+  await once(model, "listening");
+  return `http://127.0.0.1:${(model.address() as AddressInfo).port}/v1`; // It listens on TCP.
 }

@@ -31,7 +31,7 @@ export function open(stateFolder: string, features: Features, contextWindow = 10
 }
 
 /** Answers at once, and keeps nothing of what it was asked. */
-function createTalker(contextWindow: number): ModelClient {
+export function createTalker(contextWindow: number): ModelClient {
   let said = 0;
   return {
     provider: "bench",
@@ -108,7 +108,12 @@ export function idOf(number: number): string {
 const ENTRIES_AT_ONCE = 500;
 
 /** Writes a session of so many messages straight into a log: turns would take minutes. */
-export async function writeSession({ log }: Store, id: string, messages: number): Promise<void> {
+export async function writeSession(
+  { log }: Store,
+  id: string,
+  messages: number,
+  bodyAt: (number: number) => EntryBody = imported,
+): Promise<void> {
   let after = 0;
   const append = async (bodies: readonly EntryBody[]): Promise<void> => {
     const entries = await log.append(
@@ -121,6 +126,6 @@ export async function writeSession({ log }: Store, id: string, messages: number)
   await append([created()]);
   for (let first = 0; first < messages; first += ENTRIES_AT_ONCE) {
     const count = Math.min(ENTRIES_AT_ONCE, messages - first);
-    await append(Array.from({ length: count }, (_, at) => imported(first + at)));
+    await append(Array.from({ length: count }, (_, at) => bodyAt(first + at)));
   }
 }

@@ -13,6 +13,7 @@ export function withoutEach({ store, embedder, now }: RecallParts): readonly (re
     ["  without telling questions apart", createRecall({ store: telling(store, asStatement), embedder, now })],
     ["  without the talk around", createRecall({ store: telling(store, apart), embedder, now })],
     ["  without neighbours", createRecall({ store: telling(store, alone), embedder, now })],
+    ["  with neighbours and talk in small scopes", createRecall({ store: asLarge(store), embedder, now })],
     ["  without what the embedder grasps", createRecall({ store, embedder: graspsAll, now })],
   ];
 }
@@ -23,6 +24,19 @@ function withoutMean(store: MemoryStore): MemoryStore {
     nearest: async (...asked) => (await store.nearest(...asked)).map(({ id, similarity }) => ({ id, similarity })),
   };
 }
+
+/** The same store, whose scopes are never small. */
+function asLarge(store: MemoryStore): MemoryStore {
+  return {
+    ...store,
+    match: async (...asked) => {
+      const matches = await store.match(...asked);
+      return { ...matches, chunks: Math.max(matches.chunks, LARGE_CHUNKS) };
+    },
+  };
+}
+
+const LARGE_CHUNKS = 50;
 
 /** The same store, whose chunks are told otherwise. */
 function telling(store: MemoryStore, change: (chunk: Chunk) => Chunk): MemoryStore {

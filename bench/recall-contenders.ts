@@ -1,9 +1,9 @@
 import { MemorySearch } from "@rkat/core/contract/memory";
-import { SCORE_MIN } from "@rkat/core/memory/memory-operations";
+import { SCORE_MIN, toRow, toWire } from "@rkat/core/memory/memory-operations";
 import type { Chunk, Embedder, MemoryStore } from "@rkat/core/ports/memory";
 import { passageFor, splitText, toChunk, tokensIn } from "@rkat/core/recall/chunk";
 import { bestByTerms } from "@rkat/core/recall/rank";
-import { createRecall, type Recall, turnsAround } from "@rkat/core/recall/recall";
+import { createRecall, type Hit, type Recall, turnsAround } from "@rkat/core/recall/recall";
 import { createMemoryStoreInMemory } from "@rkat/core/stores/recall-in-memory";
 import { queryTerms } from "@rkat/core/text/terms";
 import { withoutEach } from "./recall-ablation.ts";
@@ -13,10 +13,8 @@ import type { Step } from "./recall-data.ts";
 export interface Answer {
   /** Keys of what was found, best first. */
   readonly keys: readonly string[];
-  /** Keys of all that a model reads of the answer within each budget of tokens, of texts alone. */
-  readonly shown: readonly ReadonlySet<string>[];
-  /** The same where all that the tool answers counts: of each text also who said it, when and where. */
-  readonly reported: readonly ReadonlySet<string>[];
+  /** Keys of all that a model reads in each budget of tokens, as the tool's rows are sent to it. */
+  readonly read: readonly ReadonlySet<string>[];
   /** Keys of what `memory_search` answers that is given a question and nothing else; of other ways, of as many hits. */
   readonly tool: { readonly hits: readonly string[]; readonly all: readonly string[] };
 }
@@ -29,16 +27,11 @@ export interface Arena {
 }
 
 /** Tokens that a model is given of an answer. */
-export const BUDGETS = [500, 1_000, 2_000];
-/** What the JSON of a hit has besides its text, and of what is told around one. */
-const HIT_TOKENS = 68;
-const AROUND_TOKENS = 24;
+export const BUDGETS = [500, 1_000, 2_000, 4_000];
 
 const FOUND_MAX = 50;
 /** What the tool takes that is not told: how many hits, and how many tokens. */
 const { limit: HITS, token_budget: TOOL_TOKENS } = MemorySearch.parse({ query: "anything" });
-/** As recall does it itself; searching again for every budget would take nearly all of a run. */
-const NEXT_TO = 20;
 const SCOPE = { discardedOnly: false };
 const { signal } = new AbortController();
 
@@ -93,8 +86,8 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
     const toKeys = (chunks: readonly Pick<Chunk, "id">[]): readonly string[] => [
       ...new Set(chunks.map(({ id }) => keys.get(id) ?? "")),
     ];
-    const read = (pieces: readonly Piece[], tokensMax: number): ReadonlySet<string> =>
-      new Set(toKeys(withinTokens(pieces, tokensMax)));
+    const readOf = (hits: readonly Shown[], tokensMax: number): ReadonlySet<string> =>
+      new Set(toKeys(withinTokens(hits.flatMap(piecesOf), tokensMax)));
     const asTool = (keys: readonly string[]): Answer["tool"] => ({
       hits: keys.slice(0, HITS),
       all: keys.slice(0, HITS),
@@ -102,54 +95,44 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
     const answerOf = (chunks: readonly Chunk[]): Answer => ({
       keys: toKeys(chunks),
       tool: asTool(toKeys(chunks)),
-      shown: BUDGETS.map((budget) => read(chunks.map(asText), budget)),
-      reported: BUDGETS.map((budget) => read(chunks.map(asHit), budget)),
+      read: BUDGETS.map((budget) =>
+        readOf(
+          chunks.map((chunk) => ({ chunk, around: [] })),
+          budget,
+        ),
+      ),
     });
-    const withAround = async (found: readonly Chunk[], aroundOf: AroundOf): Promise<Answer> => {
-      const shown = BUDGETS.map(async (budget) => {
-        const { rows, around } = await aroundOf(budget);
-        return read([...rows, ...around].map(asText), budget);
+    const withNext = async (found: readonly Chunk[], next: readonly Chunk[]): Promise<Answer> => {
+      const rows = found.slice(0, HITS);
+      const read = BUDGETS.map(async (tokensMax) => {
+        const around = await turnsAround(rows, { store, scope: SCOPE, tokensMax, next });
+        return readOf(
+          rows.map((chunk) => ({ chunk, around: around.get(chunk.id) ?? [] })),
+          tokensMax,
+        );
       });
-      const reported = BUDGETS.map(async (budget) => {
-        const { rows, around } = await aroundOf(budget - HITS * HIT_TOKENS);
-        return read([...rows.map(asHit), ...around.map(asAround)], budget);
-      });
-      return {
-        keys: toKeys(found),
-        tool: asTool(toKeys(found)),
-        shown: await Promise.all(shown),
-        reported: await Promise.all(reported),
-      };
+      return { keys: toKeys(found), tool: asTool(toKeys(found)), read: await Promise.all(read) };
     };
     const ranked = await store.match(bestByTerms(queryTerms(query)), SCOPE);
     const [vector = new Float32Array()] = await model.embed([query], "query", signal);
     const nearest = await store.nearest(model.id, vector, { scope: SCOPE, max: FOUND_MAX });
     const nothing = BUDGETS.map(() => new Set<string>());
     const answers = new Map<string, Answer>([
-      [
-        "hashed words",
-        { keys: hashed.find(query), tool: asTool(hashed.find(query)), shown: nothing, reported: nothing },
-      ],
+      ["hashed words", { keys: hashed.find(query), tool: asTool(hashed.find(query)), read: nothing }],
       ["BM25", answerOf(await store.read(ranked.best.slice(0, FOUND_MAX).map(({ id }) => id)))],
       ["vectors only", answerOf(await store.read(nearest.map(({ id }) => id)))],
     ]);
     for (const [name, recall] of recalls) {
       const found = (await recall(query, options)).hits.map(({ chunk }) => chunk);
-      const rows = found.slice(0, HITS);
-      const withNext = async (next: readonly Chunk[]): Promise<Answer> =>
-        withAround(found, async (tokensMax) => {
-          const around = await turnsAround(rows, { store, scope: SCOPE, tokensMax, next });
-          return { rows, around: [...around.values()].flat() };
-        });
       const { hits } = await recall(query, { ...options, limit: HITS, tokensMax: TOOL_TOKENS, scoreMin: SCORE_MIN });
       const tool = {
         hits: toKeys(hits.map(({ chunk }) => chunk)),
         all: toKeys(hits.flatMap(({ chunk, around }) => [chunk, ...around])),
       };
-      answers.set(name, { ...(await withNext(found.slice(HITS, NEXT_TO))), tool });
+      answers.set(name, { ...(await withNext(found, found.slice(HITS))), tool });
       if (name !== FULL) continue;
       answers.set("recall, plain top-k", answerOf(found));
-      answers.set("recall, neighbours alone", await withNext([]));
+      answers.set("recall, neighbours alone", await withNext(found, []));
     }
     return answers;
   };
@@ -159,17 +142,31 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
 /** The whole of it, which the others are compared with. */
 export const FULL = "recall";
 
-/** The hits of an answer that may take so many tokens, and what is told around them. */
-type AroundOf = (tokensMax: number) => Promise<{ readonly rows: readonly Chunk[]; readonly around: readonly Chunk[] }>;
+type Shown = Pick<Hit, "chunk" | "around">;
 
 interface Piece {
   readonly id: number;
   readonly tokens: number;
 }
 
-const asText = ({ id, text }: Chunk): Piece => ({ id, tokens: tokensIn(text) });
-const asHit = ({ id, text }: Chunk): Piece => ({ id, tokens: tokensIn(text) + HIT_TOKENS });
-const asAround = ({ id, text }: Chunk): Piece => ({ id, tokens: tokensIn(text) + AROUND_TOKENS });
+/** What a model is sent of a hit and of each text around it. */
+function piecesOf({ chunk, around }: Shown, index: number): readonly Piece[] {
+  const nearby = around.map(({ session_id, seq, role, kind, created_at_ms, text }) => ({
+    ...(session_id === chunk.session_id ? {} : { session_id: SESSION_ID }),
+    seq,
+    role,
+    kind,
+    created_at: new Date(created_at_ms).toISOString(),
+    content: text,
+  }));
+  const hit = { chunk: { ...chunk, session_id: SESSION_ID }, score: SCORE_MIN, copies: 1, around };
+  const { around: rows = [], ...row } = toRow(toWire(hit, undefined, nearby), index);
+  const tokens = [row, ...rows].map((sent) => tokensIn(`${JSON.stringify(sent)},`));
+  return [chunk, ...around].map(({ id }, at) => ({ id, tokens: tokens[at] ?? 0 }));
+}
+
+/** As long as the ids of sessions; those of the sets are shorter. */
+const SESSION_ID = "019467d9-7e3a-7000-8000-000000000000";
 
 /** The first that fit. */
 function withinTokens(pieces: readonly Piece[], tokensMax: number): readonly Piece[] {

@@ -10,8 +10,8 @@ import { measureEchoes } from "./recall-echo.ts";
 import { keepVectors } from "./recall-vectors.ts";
 import { publish } from "./report.ts";
 
-// How well memory finds again what was said: share of the answers among the first k, how high they stand, and the share that
-// a model reads of an answer in so many tokens: of texts alone, and of all that the tool answers; and what `memory_search`
+// How well memory finds again what was said: evidence per token (the share of what answers that a model reads in so many
+// tokens of the tool's rows, as they are sent), the share among the first k, how high they stand, and what `memory_search`
 // itself answers with its own defaults. Then what it costs, at
 // `--sizes 10k,100k,1m` entries, and what asking adds to memory. `--only <data set>` measures that one alone, `--only costs` the
 // costs, `--only questions` those of a question alone, in sessions of `--per-session <n>` entries, `--only echo` the asking.
@@ -29,9 +29,8 @@ interface Row {
   readonly ndcg: number;
   /** One over the place of the first that answers. */
   readonly mrr: number;
-  /** The share of what answers that a model reads within each budget, of texts and of all that is told. */
-  readonly shown: readonly number[];
-  readonly reported: readonly number[];
+  /** The share of what answers that a model reads within each budget. */
+  readonly read: readonly number[];
   /** The share of what answers among the hits of the tool's own answer, and in all of that answer. */
   readonly tool: readonly [number, number];
 }
@@ -41,16 +40,14 @@ interface Metric {
   readonly of: (row: Row) => number;
 }
 
+/** First the evidence per token, which is what a model feels of a memory. */
 const METRICS: readonly Metric[] = [
+  ...BUDGETS.map((budget, at) => ({ name: `in ${budget} tokens`, of: ({ read }: Row) => read[at] ?? 0 })),
   ...CUTS.map((cut, at) => ({ name: `R@${cut}`, of: ({ recall }: Row) => recall[at] ?? 0 })),
   { name: `NDCG@${NDCG_CUT}`, of: ({ ndcg }) => ndcg },
   { name: "MRR", of: ({ mrr }) => mrr },
   { name: "tool hits", of: ({ tool }) => tool[0] },
   { name: "tool answer", of: ({ tool }) => tool[1] },
-  ...BUDGETS.flatMap((budget, at) => [
-    { name: `text ${budget}`, of: ({ shown }: Row) => shown[at] ?? 0 },
-    { name: `told ${budget}`, of: ({ reported }: Row) => reported[at] ?? 0 },
-  ]),
 ];
 
 const COSTS = "costs";
@@ -128,14 +125,13 @@ async function measure({ cases }: DataSet, finders: Finders): Promise<readonly R
 }
 
 async function rowsOf(arena: Arena, { type, text, gold }: Question): Promise<readonly Row[]> {
-  return [...(await arena.ask(text))].map(([contender, { keys, shown, reported, tool }]) => ({
+  return [...(await arena.ask(text))].map(([contender, { keys, read, tool }]) => ({
     contender,
     type,
     recall: CUTS.map((cut) => recallAt(keys, gold, cut)),
     ndcg: ndcgOf(keys, gold),
     mrr: 1 / (1 + keys.findIndex((key) => gold.has(key)) || Number.POSITIVE_INFINITY),
-    shown: shown.map((read) => recallAt([...read], gold, read.size)),
-    reported: reported.map((read) => recallAt([...read], gold, read.size)),
+    read: read.map((keys) => recallAt([...keys], gold, keys.size)),
     tool: [recallAt(tool.hits, gold, tool.hits.length), recallAt(tool.all, gold, tool.all.length)],
   }));
 }

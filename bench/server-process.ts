@@ -7,6 +7,9 @@ interface Usage {
   /** CPU of the process so far, all threads. */
   readonly cpuMs: number;
   readonly rssBytes: number;
+  /** CPU of the longest block of the event loop since it was asked the last time, and how many were too long. */
+  readonly longestMs: number;
+  readonly longBlocks: number;
 }
 
 /** A server in a process of its own, which tells what it has used. */
@@ -20,6 +23,8 @@ interface ServerProcess {
 interface Place {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
+  /** For Node. */
+  readonly flags?: readonly string[];
 }
 
 const root = join(import.meta.dirname, "..");
@@ -27,7 +32,8 @@ const root = join(import.meta.dirname, "..");
 /** Starts one of the built servers, such as `rest`, in a folder; its stdin and stdout are pipes. */
 export function startServer(door: string, args: readonly string[], place: Place): ServerProcess {
   const report = join(import.meta.dirname, "usage-report.ts");
-  const child = spawn(process.execPath, ["--import", report, join(root, "packages/rkat/dist", `${door}.js`), ...args], {
+  const file = join(root, "packages/rkat/dist", `${door}.js`);
+  const child = spawn(process.execPath, ["--import", report, ...(place.flags ?? []), file, ...args], {
     cwd: place.cwd,
     env: { PATH: process.env.PATH, HOME: place.cwd, ...place.env },
     stdio: ["pipe", "pipe", "ignore", "ipc"],

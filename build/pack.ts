@@ -1,9 +1,13 @@
 // After rolldown and tsc: places declarations and licences beside the bundles, and writes the packages as they are
-// published under build/packed/node_modules. `npm publish build/packed/node_modules/NAME` publishes one.
+// published under build/packed/node_modules. `npm publish build/packed/node_modules/NAME` publishes one. In a workflow,
+// GITHUB_REPOSITORY names the repository that manifests point to: npm compares it with the one that provenance proves.
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { llmsFull, llmsIndex } from "../docs/llms.ts";
 
 const PUBLISHED = ["core", "node", "postgres", "server", "client", "rkat"];
+/** A program of one file, which is published as it stands. */
+const CREATE = "create";
 /** Packages whose code is in the bundles of ours, by the bundles that hold it. */
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   core: ["zod", "unbash"],
@@ -17,6 +21,7 @@ type Targets = string | { readonly [condition: string]: string };
 
 interface Manifest {
   readonly name: string;
+  readonly description: string;
   readonly exports: Readonly<Record<string, Targets>>;
   readonly devDependencies?: unknown;
 }
@@ -32,6 +37,24 @@ function publishedTarget(target: Targets): Targets | { types: string; default: T
   return path === undefined ? target : { types: `./dist/${path}.d.ts`, default: `./dist/${path}.js` };
 }
 
+/** What the page of a package shows: the project's front page, without links into files that a package does not have. */
+function readmeOf({ name, description }: Manifest): string {
+  if (name !== "rkat") return `# ${name}\n\n${description}\n\nA part of [rkat](https://www.npmjs.com/package/rkat).\n`;
+  return readFileSync("README.md", "utf8").replaceAll(/!?\[([^\]]*)\]\((?!https?:|#)[^)]*\)/g, "$1");
+}
+
+/** The fields by which a registry shows where a package comes from. */
+function repositoryFields(): object {
+  const { GITHUB_REPOSITORY, GITHUB_SERVER_URL = "https://github.com" } = process.env;
+  if (GITHUB_REPOSITORY === undefined) return {};
+  const home = `${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}`;
+  return {
+    repository: { type: "git", url: `git+${home}.git` },
+    homepage: `${home}#readme`,
+    bugs: { url: `${home}/issues` },
+  };
+}
+
 function publish(name: string): void {
   const home = `packages/${name}`;
   const { devDependencies: _own, ...manifest } = JSON.parse(readFileSync(`${home}/package.json`, "utf8")) as Manifest;
@@ -41,11 +64,17 @@ function publish(name: string): void {
     .map(([key, target]) => [key, publishedTarget(target)]);
   const folder = join(OUT, manifest.name);
   mkdirSync(folder, { recursive: true });
-  const written = { ...manifest, exports: Object.fromEntries(exports), files: ["dist", "assets/*.*", "bin"] };
+  const written = {
+    ...manifest,
+    ...repositoryFields(),
+    exports: Object.fromEntries(exports),
+    files: ["dist", "assets/*.*", "bin", "templates"],
+  };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(written, null, 2)}\n`);
-  for (const part of ["dist", "bin", "README.md"]) {
+  for (const part of ["dist", "bin", "templates"]) {
     if (existsSync(`${home}/${part}`)) cpSync(`${home}/${part}`, join(folder, part), { recursive: true });
   }
+  writeFileSync(join(folder, "README.md"), readmeOf(manifest));
   for (const path of globSync(`${home}/assets/*.*`)) cpSync(path, join(folder, "assets", path.split("/").at(-1) ?? ""));
   for (const path of ["LICENSE", "CHANGELOG.md"]) cpSync(path, join(folder, path));
 }
@@ -88,4 +117,6 @@ for (const name of PUBLISHED) {
   }
 }
 bringDeclarationsOfCore();
-for (const name of PUBLISHED) publish(name);
+writeFileSync("packages/server/dist/llms.txt", llmsIndex());
+writeFileSync("packages/server/dist/llms-full.txt", llmsFull());
+for (const name of [...PUBLISHED, CREATE]) publish(name);

@@ -30,6 +30,7 @@ const EXTERNAL = [
   /^@opentelemetry\//,
   "@cfworker/json-schema",
   "commander",
+  "jsonc-parser",
   "pg",
   "string-width",
   "yaml",

@@ -7,6 +7,7 @@ import { z } from "@rkat/core/contract/schema";
 import { capabilitiesPage } from "./capabilities-page.ts";
 import { cliPage } from "./cli-page.ts";
 import { configurationPage } from "./configuration-page.ts";
+import { llmsIndex } from "./llms.ts";
 import { code, markdownTable, page } from "./markdown.ts";
 import { generatePython } from "./python-client.ts";
 
@@ -18,6 +19,7 @@ export function generatePages(): Readonly<Record<string, string>> {
     "capabilities.md": capabilitiesPage(),
     "cli.md": cliPage(),
     "configuration.md": configurationPage(),
+    "../llms.txt": llmsIndex(),
   };
 }
 

@@ -327,7 +327,7 @@ function orNone(type: string): string {
 
 /** The type with the file its classes are in. */
 function inModule(module: "options" | "results", type: string): string {
-  return type.replaceAll(/(?<!["\w])(?!(?:Any|Literal|Mapping|None|Sequence)\b)[A-Z]\w*/g, `${module}.$&`);
+  return type.replaceAll(/(?<!["\w])(?!(?:Any|False|Literal|Mapping|None|Sequence|True)\b)[A-Z]\w*/g, `${module}.$&`);
 }
 
 function inputOf(row: Operation): Schema {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Result, withResults } from "../bench/measured.ts";
 import { generatePages } from "../docs/generate.ts";
+import { llmsFull, llmsIndex } from "../docs/llms.ts";
 
 const docs = join(import.meta.dirname, "..", "docs");
 
@@ -12,6 +13,20 @@ describe("generated pages", () => {
     const onDisk = await readFile(join(docs, name), "utf8").catch(() => "");
     expect(onDisk === generated, `docs/${name} is out of date: run \`npm run docs\` and commit the result`).toBe(true);
   });
+});
+
+it("[V2] llms.txt names pages that exist, each with a note, and llms-full.txt has all of them", () => {
+  const links = [...llmsIndex().matchAll(/^- \[(.+)\]\(docs\/([\w-]+\.md)\): (.*)$/gm)];
+  expect(links.length).toBeGreaterThan(30);
+  const full = llmsFull();
+  for (const [, title = "", name = "", note = ""] of links) {
+    expect(note, name).toMatch(/\w/);
+    expect(readFileSync(join(docs, name), "utf8"), name).toContain(`# ${title}\n`);
+    expect(full, name).toContain(`<!-- docs/${name} -->\n# ${title}\n`);
+  }
+  expect(full.match(/^<!-- docs\/.* -->$/gm)).toHaveLength(links.length);
+  // It is shipped, and read by models.
+  expect(Buffer.byteLength(full)).toBeLessThan(500_000);
 });
 
 it("README.md quotes figures that docs/measured.md has", () => {

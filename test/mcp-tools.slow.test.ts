@@ -146,7 +146,8 @@ describe("MCP servers that fail", () => {
       "MCP server unset is left out: it needs the variable NO_SUCH_TOKEN, which is not set",
     ]);
     // The second turn came too soon to try any of them again.
-    expect(pidsOf(join(folder, "crashing"))).toHaveLength(1);
+    // It was started once for each family of versions.
+    expect(pidsOf(join(folder, "crashing"))).toHaveLength(2);
     expect(pidsOf(join(folder, "hanging")).filter(isRunning)).toEqual([]);
     await runtime.close();
   });
@@ -269,7 +270,7 @@ describe("what MCP servers are given", () => {
     const session = await runtime.createSession("Go.");
     expect(results().map(({ content }) => content)).toEqual(["You said: http", "You said: sse"]);
     expect(warnings).toEqual([
-      expect.stringMatching(/^MCP server stranger is left out: .*(?:401|not you|Unauthorized)/),
+      "MCP server stranger is left out: it requires a login; run rkat mcp login stranger, or set its headers",
     ]);
     server.forget();
     await session.turn("Again.");

@@ -1,5 +1,5 @@
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -110,6 +110,47 @@ describe("rkat-mcp on stdin and stdout", () => {
     const { payload } = await second.call("search_project_history", { query: "staging host" });
     expect(payload[0]).toMatchObject({ agent: "ada", content: expect.stringContaining("tern") });
     await second.client.close();
+  });
+
+  it("[U3] recalls every fact that a compaction of Claude Code removed, from the transcript that its hook names", async () => {
+    const cwd = folder("compacted elsewhere");
+    const said = (of: object, at: number) =>
+      JSON.stringify({
+        uuid: `00000000-0000-4000-8000-${String(at).padStart(12, "0")}`,
+        parentUuid: at === 0 ? null : `00000000-0000-4000-8000-${String(at - 1).padStart(12, "0")}`,
+        sessionId: "0a1b2c3d-1111-4222-8333-444455556666",
+        cwd,
+        timestamp: `2026-11-18T10:00:${String(at).padStart(2, "0")}.000Z`,
+        ...of,
+      });
+    const user = (content: string) => ({ type: "user", message: { role: "user", content } });
+    const facts = Array.from({ length: 10 }, (_, at) => ({ host: `pond${at}-heron`, port: 41_000 + 37 * at }));
+    const lines = [
+      ...facts.map(({ host, port }) => user(`The host ${host} has port ${port}.`)),
+      {
+        type: "system",
+        subtype: "compact_boundary",
+        content: "",
+        compactMetadata: { trigger: "auto", preTokens: 900 },
+      },
+      { ...user("Summary: hosts and ports were listed."), isCompactSummary: true },
+      user("Which hosts were there?"),
+    ].map(said);
+    const transcript_path = join(folder("transcripts"), "it's one.jsonl");
+    writeFileSync(transcript_path, `${lines.join("\n")}\n`);
+    const input = JSON.stringify({ transcript_path, cwd, hook_event_name: "PreCompact" });
+    const hooked = spawnSync(process.execPath, [cli, "connect-hook"], { cwd, env: environment({}), input });
+    expect({ code: hooked.status, stderr: String(hooked.stderr) }).toEqual({ code: 0, stderr: "" });
+
+    const { client, call } = await connect(cwd, [cli, "mcp", "--memory-only"]);
+    for (const { host, port } of facts) {
+      const { payload } = await call("recall_compacted", { query: `which port has ${host}`, limit: 1 });
+      expect(payload.results[0].content).toBe(`The host ${host} has port ${port}.`);
+      const [{ receipt, not_in_summary }] = payload.compactions;
+      expect(receipt.lost).toBe(0);
+      expect(not_in_summary.map(({ text }: { text: string }) => text)).toContain(String(port));
+    }
+    await client.close();
   });
 
   it("keeps what it is told in the user's folder when a client starts it in the root of the file system", async () => {

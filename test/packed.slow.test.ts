@@ -53,11 +53,11 @@ const LACKING: Readonly<Record<string, readonly [program: string, sentence: stri
      await openRuntime({ store: "postgres://u@127.0.0.1:1/x", model: "offline", env: {} }).catch(({ code, message }) => console.log(code, message));`,
     "SESSION_STORE_ERROR a realm in a database needs a package that is not installed; run npm install @rkat/postgres\n",
   ],
-  "@modelcontextprotocol/sdk": [
+  "@modelcontextprotocol/client": [
     `const { createRuntime } = await import("@rkat/core");
      const runtime = createRuntime({ model: "offline", env: {}, mcpServers: [{ name: "x", command: "true" }], warn: console.log });
      await runtime.createSession("Hi."); await runtime.close();`,
-    "MCP server x is left out: MCP servers need a package that is not installed; run npm install @modelcontextprotocol/sdk\n",
+    "MCP server x is left out: MCP servers need a package that is not installed; run npm install @modelcontextprotocol/client\n",
   ],
 };
 const without = (name: string) => `import { registerHooks } from "node:module";

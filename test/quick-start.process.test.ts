@@ -39,20 +39,27 @@ describe("docs/quick-start.md", () => {
   );
 });
 
-const sdk = readFileSync(join(import.meta.dirname, "../docs/sdk.md"), "utf8");
-const programs = [...sdk.matchAll(/^## (.*)\n(?:(?!^## )[\s\S])*?^```ts\n([\s\S]*?)^```\n+```text\n([\s\S]*?)^```$/gm)];
+describe.each([
+  ["[S3] docs/sdk.md", "sdk.md"],
+  ["[V2] docs/cookbook.md", "cookbook.md"],
+])("%s", (_title, name) => {
+  const text = readFileSync(join(import.meta.dirname, "../docs", name), "utf8");
+  const programs = [
+    ...text.matchAll(/^## (.*)\n(?:(?!^## )[\s\S])*?^```ts\n([\s\S]*?)^```\n+```text\n([\s\S]*?)^```$/gm),
+  ];
 
-it("[S3] docs/sdk.md: every program says what it prints", () => {
-  expect(programs).toHaveLength(sdk.match(/^```ts$/gm)?.length ?? 0);
+  it("has programs that say what they print", () => {
+    expect(programs).toHaveLength(text.match(/^```ts$/gm)?.length ?? 0);
+  });
+
+  it.each(programs.map(([, title = "", ts = "", printed = ""]) => ({ title, ts, printed })))(
+    "$title: runs as written and prints what it says",
+    async ({ ts, printed }) => {
+      expect(await runBlock("ts", ts)).toEqual({ code: 0, output: printed });
+    },
+    90_000,
+  );
 });
-
-it.each(programs.map(([, title = "", ts = "", printed = ""]) => ({ title, ts, printed })))(
-  "[S3] docs/sdk.md, $title: runs as written and prints what it says",
-  async ({ ts, printed }) => {
-    expect(await runBlock("ts", ts)).toEqual({ code: 0, output: printed });
-  },
-  90_000,
-);
 
 it("[I1] docs/permissions.md: its example of onApproval runs as written and prints what it says", async () => {
   const permissions = readFileSync(join(import.meta.dirname, "../docs/permissions.md"), "utf8");

@@ -12,14 +12,15 @@ const FOLDER_LINES_MIN = 400;
 
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
-  core: 57_000,
-  node: 14_100,
+  core: 61_970,
+  node: 14_800,
   postgres: 3_500,
-  server: 13_500,
-  client: 1_500,
-  rkat: 18_000,
-  conformance: 4_500,
-  console: 7_300,
+  server: 13_550,
+  client: 1_420,
+  create: 80,
+  rkat: 17_680,
+  conformance: 4_620,
+  console: 7_000,
 };
 
 interface Layer {
@@ -51,7 +52,7 @@ const LAYERS: readonly Layer[] = [
   },
   {
     name: "service",
-    rooms: /^core\/(?:runtime|sessions|compactions|memory|erasure|transfer|replay|sub-agents|skills|agents)$/,
+    rooms: /^core\/(?:runtime|sessions|compactions|memory|erasure|transfer|replay|sub-agents|skills|agents|schedules)$/,
     sees: ["policy", "contract", "ports", "text"],
   },
   { name: "wasm", rooms: /^node\/wasm$/, sees: [] },
@@ -89,7 +90,9 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@cfworker/json-schema": ["core/turn/"],
   "@codemirror/legacy-modes": ["rkat/chat/"],
   "@codemirror/streamparser": ["rkat/chat/"],
-  "@modelcontextprotocol/sdk": ["server/mcp/", "core/tools/mcp/"],
+  "@modelcontextprotocol/client": ["core/tools/mcp/"],
+  "@modelcontextprotocol/core": ["server/mcp/"],
+  "@modelcontextprotocol/server": ["server/mcp/"],
   "@opentelemetry/api": ["core/telemetry/"],
   "@opentelemetry/exporter-trace-otlp-http": ["core/telemetry/"],
   "@opentelemetry/resources": ["core/telemetry/"],
@@ -98,7 +101,9 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   // The types of AI SDK models, which ours take, speak of it and do not bring it along.
   "@types/json-schema": ["core/providers/"],
   commander: ["rkat/"],
+  croner: ["core/schedules/"],
   "fs-native-extensions": ["node/log/"],
+  "jsonc-parser": ["rkat/connect/"],
   "markdown-it": ["console/"],
   pg: ["postgres/"],
   preact: ["console/"],
@@ -125,7 +130,10 @@ const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   },
   { path: /^packages\/node\/src\/store-places\.ts$/, uses: /^process\.(?:env|cwd|pid|versions)$/ },
   { path: /^packages\/node\/src\/embedders\/model-child\.ts$/, uses: /^process\.env$/ },
-  { path: /^packages\/node\/src\/embedders\/model-process\.ts$/, uses: /^process\.(?:kill|on|once|pid|send)$/ },
+  {
+    path: /^packages\/node\/src\/embedders\/model-process\.ts$/,
+    uses: /^process\.(?:kill|on|once|pid|send|versions)$/,
+  },
   { path: /^packages\/core\/src\/tools\/(?:command|shell)\.ts$/, uses: /^process\.kill$/ },
   // What a process has used nobody else knows.
   { path: /^packages\/server\/src\/http\/metrics\.ts$/, uses: /^process\.(?:cpuUsage|memoryUsage|uptime)$/ },

@@ -111,8 +111,8 @@ describe("the rules bite", () => {
   });
 
   it("on a package that outgrows its budget", () => {
-    expect(sizeFaults([file("packages/client/src/a.ts", "\n".repeat(1_501))])).toEqual([
-      "packages/client has 1501 lines: remove some, 1500 is the most",
+    expect(sizeFaults([file("packages/client/src/a.ts", "\n".repeat(1_421))])).toEqual([
+      "packages/client has 1421 lines: remove some, 1420 is the most",
     ]);
   });
 

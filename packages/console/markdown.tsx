@@ -47,10 +47,11 @@ function parse(whole: string, isLive: boolean, before: Parsed): Parsed {
   }
   const found = blocksOf(rest);
   const offsets = lineOffsets(rest);
+  const sourceOf = ([first, end]: [number, number]): string => rest.slice(offsets[first], offsets[end]);
   const made = found.map(({ tokens, line, end }, index) => {
     const key = kept.length + index;
     const isTooDeep = tokens.some(({ level, nesting }) => nesting === 1 && level >= NESTING_MAX - 1);
-    if (isTooDeep) return <PlainBlock key={key} text={rest.slice(offsets[line], offsets[end])} />;
+    if (isTooDeep || hidesCells(tokens, sourceOf)) return <PlainBlock key={key} text={sourceOf([line, end])} />;
     return <div key={key}>{nodesOf(tokens, isLive && index === found.length - 1)}</div>;
   });
   const source = settled.source + rest.slice(0, offsets[found.at(-1)?.line ?? 0]);
@@ -60,6 +61,25 @@ function parse(whole: string, isLive: boolean, before: Parsed): Parsed {
 
 function PlainBlock({ text }: { text: string }): JSX.Element {
   return <div class="text">{text}</div>;
+}
+
+/** Whether a table has cells beyond its columns, which the parser leaves out. */
+function hidesCells(tokens: readonly Token[], sourceOf: (lines: [number, number]) => string): boolean {
+  let cells = "";
+  let lines: Token["map"] = null;
+  for (const { type, map, content } of tokens) {
+    if (type === "table_open") {
+      cells = "";
+      lines = map;
+    } else if (type === "inline") cells += content;
+    else if (type === "table_close" && lines !== null && withoutMarks(cells) !== withoutMarks(sourceOf(lines)))
+      return true;
+  }
+  return false;
+}
+
+function withoutMarks(text: string): string {
+  return text.replace(/[\s|\\:>*+-]+/g, "");
 }
 
 interface Block {
@@ -152,11 +172,12 @@ function leafOf(token: Token, isGrowing: boolean): ComponentChildren {
   }
 }
 
-/** A link to elsewhere. Its host is shown, since its text may say another one. */
+/** A link to elsewhere. Its host is shown unless its text begins with it, since the text may say another one. */
 export function Link({ href, children }: { href: string; children: ComponentChildren }): JSX.Element {
   if (!LINK.test(href)) return <>{children}</>;
   const host = URL.canParse(href) ? new URL(href).host : "";
-  const isNamed = host === "" || String(children).includes(host);
+  const [, named = ""] = /^(?:https?:\/\/)?([^/?#]*)/i.exec(String(children)) ?? [];
+  const isNamed = host === "" || named.toLowerCase() === host;
   return (
     <>
       <a href={href} title={href} target="_blank" rel="noopener noreferrer nofollow">

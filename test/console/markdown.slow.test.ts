@@ -2,7 +2,7 @@ import type { ModelClient } from "@rkat/core/ports/model";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { expect, it, vi } from "vitest";
-import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
+import { expectAccessible, expectUsable, openPage, withBrowser } from "../support/browser.ts";
 import { hostileMarkdown } from "../support/hostile-markdown.ts";
 import { serveRest } from "../support/rest-server.ts";
 
@@ -60,15 +60,7 @@ withBrowser("Markdown in the console", () => {
       ["https://example.com/a.png", "noopener noreferrer nofollow"],
     ]);
     expect(await answer.textContent()).toContain("link (example.com)");
-    for (const [colorScheme, width] of [
-      ["light", 1_600],
-      ["dark", 360],
-    ] as const) {
-      await page.emulateMedia({ colorScheme });
-      await page.setViewportSize({ width, height: 800 });
-      await expectAccessible(page);
-      expect(await page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(main)")).toBe(0);
-    }
+    await expectUsable(page);
   });
 
   it("[G8] shows a tool call as its arguments, its decoded output and its duration", async () => {
@@ -124,6 +116,36 @@ withBrowser("Markdown in the console", () => {
     tell(undefined);
     await turn;
     await page.locator(".block_assistant:not(.live)").getByText("The end.").waitFor();
+  });
+
+  it("[G8] hides no text of a table, and shows the host of a link whose text begins with another one", async () => {
+    const text = `| a | b |
+| - | - |
+| 1 | 2 | kept in no column |
+
+> - | a |
+>   | - |
+>   | 1 | nor here |
+
+> | e |
+> | - |
+> | 4 |
+
+| c \\| d |
+| --- |
+| 3 |
+
+[https://bank.example/evil.test](https://evil.test/) and https://evil.test/path`;
+    const { url, runtime } = await serveRest({ model: createScriptedModel([{ text }]) }, { console: true });
+    const session = await runtime.createSession("Hi.");
+    const page = await openPage(`${url}/#/sessions/${session.id}`);
+    const answer = page.locator(".block_assistant .markdown");
+    await answer.getByText("kept in no column").waitFor({ timeout: 20_000 });
+    await answer.getByText("nor here").waitFor();
+    expect(await answer.locator("th").allTextContents()).toEqual(["e", "c | d"]);
+    expect(await answer.locator("p").last().textContent()).toBe(
+      "https://bank.example/evil.test (evil.test) and https://evil.test/path",
+    );
   });
 
   it("[G8] runs no script and asks nobody else for anything, whatever 500 hostile answers contain", async () => {

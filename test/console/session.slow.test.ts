@@ -29,7 +29,7 @@ withBrowser("a session in the console", () => {
     model.finish();
     await page.getByText("Once upon a time.", { exact: true }).waitFor();
     await page.getByText("idle", { exact: true }).waitFor();
-    expect(await page.locator(".message").count()).toBe(2);
+    await expect.poll(() => page.locator(".message").count()).toBe(2);
     await page.locator(".strip-link").waitFor();
     await expectAccessible(page);
   });

@@ -1,7 +1,7 @@
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { expect, it, vi } from "vitest";
-import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
+import { expectUsable, openPage, withBrowser } from "../support/browser.ts";
 import { serveRest } from "../support/rest-server.ts";
 
 // A server and a browser are started, and the machine may be busy.
@@ -46,15 +46,7 @@ withBrowser("the timeline of a session", () => {
     await page.locator(".turn", { hasText: "And again." }).getByText("the model refused").waitFor();
     await page.locator(".session-head .badge.bad", { hasText: "failed" }).waitFor();
     await page.getByText("The last turn failed").waitFor();
-    for (const [colorScheme, width] of [
-      ["light", 1_600],
-      ["dark", 360],
-    ] as const) {
-      await page.emulateMedia({ colorScheme });
-      await page.setViewportSize({ width, height: 800 });
-      await expectAccessible(page);
-      expect(await page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(main)")).toBe(0);
-    }
+    await expectUsable(page);
     await page.goto(`${url}/#/sessions`);
     await page
       .getByRole("row", { name: /Wipe the disk/ })

@@ -37,6 +37,10 @@ export function sampleOf(schema: z.core.$ZodType, seed: number, said: string): u
         return Array.from({ length: 1 + Math.floor(random() * 2) }, () => make(def.element, depth + 1));
       case "tuple":
         return def.items.map((item) => make(item, depth + 1));
+      case "null":
+        return null;
+      case "never":
+        return undefined;
       case "record":
         return { [text()]: make(def.valueType, depth + 1) };
       case "unknown":
@@ -54,7 +58,7 @@ export function sampleOf(schema: z.core.$ZodType, seed: number, said: string): u
       case "lazy":
         return make(def.getter(), depth + 1);
       case "pipe":
-        return make(def.in, depth);
+        return make(def.in._zod.def.type === "transform" ? def.out : def.in, depth);
       default:
         throw new Error(`no values are made of ${def.type} yet`);
     }

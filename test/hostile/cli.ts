@@ -18,6 +18,7 @@ const PARTS: Parts = {
   openRuntime,
   verifyStore,
   runOwnCommand: async () => ({ kind: "not_started", reason: "nobody types here" }),
+  self: async () => [process.execPath],
   loadConformance: async () => {
     throw new Error("scenarios are not told here");
   },

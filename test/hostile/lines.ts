@@ -169,8 +169,11 @@ const PROTOCOL = new Map([
   ["PARSE_ERROR", -32700],
   ["INVALID_REQUEST", -32600],
 ]);
-/** Numbers of JSON-RPC and MCP that stand for themselves, without a code of the table. */
-const BARE_NUMBERS: readonly number[] = [-32601, -32602, -32600, -32700, -32000, -32001];
+/**
+ * Numbers of JSON-RPC and MCP that stand for themselves, without a code of the table. MCP 2026-07-28 answers headers that
+ * disagree with the body with -32020.
+ */
+const BARE_NUMBERS: readonly number[] = [-32601, -32602, -32600, -32700, -32000, -32001, -32020];
 
 /** The code of an answer's error, and what is wrong with its form. */
 export function errorOf(

@@ -11,10 +11,10 @@ export function attackMcpStdio(options: AttackOptions): Promise<Attack> {
   const clock = createSystemClock();
   return attackTarget(options, (target) => {
     const { runtime } = target;
-    const server = createServers({ runtime, realm: REALM, version: "1.2.3", memoryOnly: false, clock })();
+    const createServer = createServers({ runtime, realm: REALM, version: "1.2.3", memoryOnly: false, clock });
     const surface = {
-      serve: (streams: Omit<Parameters<typeof serveStdio>[0], "server" | "clock">) =>
-        serveStdio({ server, clock, ...streams }),
+      serve: (streams: Omit<Parameters<typeof serveStdio>[0], "createServer" | "clock">) =>
+        serveStdio({ createServer, clock, ...streams }),
       probe: { method: "tools/call", params: { name: "meerkat_run", arguments: { prompt: "Are you there?" } } },
       request: createMessages(target.draw),
     };

@@ -1,27 +1,13 @@
-import { Server } from "@modelcontextprotocol/sdk/server/index.js";
-import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/protocol.js";
 import {
-  CallToolRequestSchema,
   type CallToolResult,
-  CompleteRequestSchema,
-  CreateMessageResultSchema,
-  ElicitResultSchema,
-  ErrorCode,
-  GetPromptRequestSchema,
   type GetPromptResult,
-  ListPromptsRequestSchema,
-  ListResourcesRequestSchema,
-  ListResourceTemplatesRequestSchema,
-  ListToolsRequestSchema,
-  McpError,
-  ReadResourceRequestSchema,
-  type ServerNotification,
-  type ServerRequest,
-  SubscribeRequestSchema,
-  UnsubscribeRequestSchema,
-} from "@modelcontextprotocol/sdk/types.js";
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
 
-type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
+type Extra = ServerContext["mcpReq"];
 type Args = Readonly<Record<string, unknown>>;
 type Content = CallToolResult["content"];
 type Fixture = (args: Args, extra: Extra) => Promise<CallToolResult> | CallToolResult;
@@ -63,7 +49,7 @@ async function ask(extra: Extra, message: string, properties: Record<string, obj
   // The five kinds of enumeration are told apart by a union that literals of a table do not fit.
   const requestedSchema = { type: "object", properties, required } as never;
   const params = { message, requestedSchema };
-  return extra.sendRequest({ method: "elicitation/create", params }, ElicitResultSchema);
+  return extra.send({ method: "elicitation/create", params });
 }
 
 const asked = async (extra: Extra, properties: Record<string, object>) => {
@@ -84,9 +70,9 @@ const TOOLS: Readonly<Record<string, Fixture>> = {
       image,
       resource("test://mixed-content-resource", "application/json", '{"test":"data","value":123}'),
     ),
-  test_tool_with_logging: async (_, { sendNotification }) => {
+  test_tool_with_logging: async (_, { log }) => {
     for (const data of ["Tool execution started", "Tool processing data", "Tool execution completed"]) {
-      await sendNotification({ method: "notifications/message", params: { level: "info", data } });
+      await log("info", data);
       await pause();
     }
     return answer(text("done"));
@@ -95,19 +81,20 @@ const TOOLS: Readonly<Record<string, Fixture>> = {
     content: [text("This tool intentionally returns an error for testing")],
     isError: true,
   }),
-  test_tool_with_progress: async (_, { sendNotification, _meta }) => {
+  test_tool_with_progress: async (_, { notify, _meta }) => {
     const progressToken = _meta?.progressToken ?? 0;
     for (const progress of [0, 50, 100]) {
-      await sendNotification({ method: "notifications/progress", params: { progressToken, progress, total: 100 } });
+      await notify({ method: "notifications/progress", params: { progressToken, progress, total: 100 } });
       await pause();
     }
     return answer(text("done"));
   },
-  test_sampling: async ({ prompt }, { sendRequest }) => {
+  test_sampling: async ({ prompt }, { send }) => {
     const messages = [{ role: "user" as const, content: text(String(prompt)) }];
     const request = { method: "sampling/createMessage" as const, params: { messages, maxTokens: 100 } };
-    const { content } = await sendRequest(request, CreateMessageResultSchema);
-    return answer(text(`LLM response: ${content.type === "text" ? content.text : content.type}`));
+    const { content } = await send(request);
+    const [said] = [content].flat();
+    return answer(text(`LLM response: ${said?.type === "text" ? said.text : said?.type}`));
   },
   test_elicitation: async ({ message }, extra) => {
     const field = { type: "string", description: "User's response" };
@@ -159,7 +146,7 @@ function readResource(uri: string) {
   const found = RESOURCES.find((one) => one.uri === uri);
   if (found !== undefined) return found;
   const [, id] = /^test:\/\/template\/([^/]+)\/data$/.exec(uri) ?? [];
-  if (id === undefined) throw new McpError(ErrorCode.InvalidParams, `Resource not found: ${uri}`);
+  if (id === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Resource not found: ${uri}`);
   const data = { id, templateTest: true, data: `Data for ID: ${id}` };
   return { uri, mimeType: "application/json", text: JSON.stringify(data) };
 }
@@ -168,39 +155,40 @@ function readResource(uri: string) {
 export function createEverythingServer(): Server {
   const capabilities = { tools: {}, logging: {}, prompts: {}, completions: {}, resources: { subscribe: true } };
   const server = new Server({ name: "everything", version: "1" }, { capabilities });
-  server.setRequestHandler(ListToolsRequestSchema, () => ({
+  server.setRequestHandler("tools/list", () => ({
     tools: Object.keys(TOOLS).map((name) => ({
       name,
       description: `the fixture ${name}`,
       inputSchema: name.startsWith("json_schema") ? SCHEMA_2020 : { type: "object" as const },
     })),
   }));
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
+  server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
     const run = TOOLS[params.name];
-    if (run === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
-    return run(params.arguments ?? {}, extra);
+    if (run === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
+    return run(params.arguments ?? {}, mcpReq);
   });
-  server.setRequestHandler(ListPromptsRequestSchema, () => ({
+  server.setRequestHandler("prompts/list", () => ({
     prompts: Object.entries(PROMPTS).map(([name, { args }]) => ({
       name,
       description: `the fixture ${name}`,
       arguments: args.map((arg) => ({ name: arg, required: true })),
     })),
   }));
-  server.setRequestHandler(GetPromptRequestSchema, ({ params }) => {
+  server.setRequestHandler("prompts/get", ({ params }) => {
     const prompt = PROMPTS[params.name];
-    if (prompt === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown prompt: ${params.name}`);
+    if (prompt === undefined)
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown prompt: ${params.name}`);
     return prompt.get(params.arguments ?? {});
   });
-  server.setRequestHandler(CompleteRequestSchema, () => ({ completion: { values: [], total: 0, hasMore: false } }));
-  server.setRequestHandler(ListResourcesRequestSchema, () => ({
+  server.setRequestHandler("completion/complete", () => ({ completion: { values: [], total: 0, hasMore: false } }));
+  server.setRequestHandler("resources/list", () => ({
     resources: RESOURCES.map(({ uri, mimeType }) => ({ uri, mimeType, name: uri, description: `the fixture ${uri}` })),
   }));
-  server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
+  server.setRequestHandler("resources/templates/list", () => ({
     resourceTemplates: [{ uriTemplate: "test://template/{id}/data", name: "template", mimeType: "application/json" }],
   }));
-  server.setRequestHandler(ReadResourceRequestSchema, ({ params }) => ({ contents: [readResource(params.uri)] }));
-  server.setRequestHandler(SubscribeRequestSchema, () => ({}));
-  server.setRequestHandler(UnsubscribeRequestSchema, () => ({}));
+  server.setRequestHandler("resources/read", ({ params }) => ({ contents: [readResource(params.uri)] }));
+  server.setRequestHandler("resources/subscribe", () => ({}));
+  server.setRequestHandler("resources/unsubscribe", () => ({}));
   return server;
 }

@@ -26,6 +26,13 @@ switch (mode) {
     }
     process.stdout.write("Welcome! This line is no message.\n");
     const world = { env: process.env, pid: process.pid, exit: (code: number) => process.exit(code), note };
-    await createToolServer(world).connect(new StdioServerTransport());
+    const transport = new StdioServerTransport();
+    await createToolServer(world).connect(transport);
+    const receive = transport.onmessage;
+    transport.onmessage = (message) => {
+      const isUnknown = "method" in message && message.method === "server/discover";
+      if (isUnknown && mode === "strict") process.exit(1);
+      if (!isUnknown || mode !== "mute") receive?.(message);
+    };
   }
 }

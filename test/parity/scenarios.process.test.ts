@@ -12,7 +12,6 @@ const UNREACHED: Readonly<Record<string, string>> = {
   DUPLICATE_INPUT: "of the header Idempotency-Key, which REST alone has",
   SESSION_STORE_ERROR: "a disk that fails",
   AGENT_ERROR: "limits of a thousand requests at once",
-  SCHEDULE_NOT_FOUND: "reserved",
   SUPERVISOR_ROTATION_INCOMPLETE: "reserved",
   UNAUTHORIZED: "of HTTP, before any operation",
   FORBIDDEN_ORIGIN: "of HTTP, before any operation",

@@ -15,11 +15,13 @@ const BY_PROCESSES = ["busy-and-interrupt", "restart", "token-budget", "provider
 export const NOT_APPLICABLE: Readonly<Record<string, readonly Way[]>> = {
   "client-tools": ["cli"],
   files: ["cli"],
+  history: ["cli"],
   deferred: ["cli"],
   "inject-once": ["cli"],
   import: ["cli"],
   "wrong-fields": ["cli"],
   pins: ["mcp", "mcp-http"],
+  servers: ["mcp", "mcp-http"],
   prune: ["mcp", "mcp-http"],
   "asked-call": ["cli", "mcp", "mcp-http"],
 };

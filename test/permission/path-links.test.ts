@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PermissionRules } from "@rkat/core/contract/permission";
@@ -130,5 +130,23 @@ describe("a rule on files", () => {
     await runtime.close();
     expect(results).toContain("not run: rule deny apply_patch(secrets/**) of the session");
     expect(results).toContain("A src/a");
+  });
+
+  it("[I1] [G5] holds for an edit, however its path is written", async () => {
+    writeFileSync(join(root, "src/plain"), "x");
+    const paths = ["src/plain\nb/../../secrets/key", "src/plain\r\nb/../../secrets/key", "src/../secrets/key"];
+    const model = createScriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "user"
+        ? { calls: paths.map((path) => ({ name: "edit_file", args: { path, old_text: "x", new_text: "y" } })) }
+        : { text: "Done." },
+    );
+    const store = createInMemoryStore();
+    const runtime = createRuntime({ model, env: {}, store, toolPreset: "workspace", projectRoot: root });
+    const permissions = { allow: ["apply_patch(src/**)"], deny: ["apply_patch(secrets/**)"] };
+    await runtime.dispatch("createSession", { prompt: "Go.", enable_files: true, permissions });
+    const results = JSON.stringify(model.requests.at(-1)?.messages.findLast(({ role }) => role === "tool_results"));
+    await runtime.close();
+    expect(results.split("not run: rule deny apply_patch(secrets/**) of the session")).toHaveLength(4);
+    expect(readFileSync(join(root, "secrets/key"), "utf8")).toBe("x");
   });
 });

@@ -336,7 +336,7 @@ describe("a client of the 0.6 line", () => {
       failure(-32001, "SESSION_NOT_FOUND", new RegExp(`^Session not found: ${NOBODY}$`)),
     );
     const { methods } = await client.request("initialize", {});
-    for (const name of ["help/ask", "mob/list", "live/open", "schedule/list", "comms/send"]) {
+    for (const name of ["help/ask", "mob/list", "live/open", "schedule/tools", "comms/send"]) {
       expect(methods).not.toContain(name);
       await expect(client.request(name, {})).rejects.toEqual(failure(-32601, "METHOD_NOT_FOUND"));
     }

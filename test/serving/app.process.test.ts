@@ -63,7 +63,8 @@ describe("rkat serve --app", () => {
   it("[S1] serves the runtime of a module, which needs a token even on this machine", async () => {
     writeFileSync(join(folder, "word.ts"), 'export const WORD: string = "first";');
     writeFileSync(join(folder, "agent.ts"), agent("one"));
-    const { call, ask, token } = await serve(["--app", "./agent.ts"], { RKAT_MODEL: "offline" });
+    const { call, ask, token, said } = await serve(["--app", "./agent.ts"], { RKAT_MODEL: "offline" });
+    await expect.poll(() => said.stderr).toContain(`-d '{"prompt":"Hello!"}'`);
     expect(token).toMatch(/^rkat_/);
     expect((await call("GET /sessions")).status).toBe(401);
     const { body } = await ask("POST /sessions", { prompt: "Hello!", model: "offline" });

@@ -75,13 +75,44 @@ describe("authorize", () => {
     const refused = { status: 500, body: { message: "the caller could not be identified" } };
     expect(await ask("GET /sessions")).toMatchObject(refused);
     expect(log.join("\n")).toContain("authorize failed: the database of users is away");
-    for (const wrong of [{ name: "a b", scopes: [] }, { name: "a", scopes: ["all"] }, { scopes: ["read"] }, "ada"]) {
+    const ada = { name: "ada", scopes: ["read"] };
+    const odd = ["", false, 0, true, null, "user", ["ada"], new Map([["user", "ada"]]), { user: undefined }];
+    for (const wrong of [
+      { name: "a b", scopes: [] },
+      { name: "a", scopes: ["all"] },
+      { scopes: ["read"] },
+      "ada",
+      ...odd.map((labels) => ({ ...ada, labels })),
+      ...[Number.NaN, -1, "5", null, Number.POSITIVE_INFINITY].map((maxCostPerDay) => ({ ...ada, maxCostPerDay })),
+    ]) {
       const { status, body } = await handle(open(), { authorize: () => wrong as Grant })("GET /sessions");
       expect({ status, message: body.message }).toEqual({
         status: 500,
         message: expect.stringMatching(/^authorize must return nothing or \{ name, scopes, labels \}/),
       });
     }
+  });
+
+  it("[S1] callers with other labels share no chat and no request, also under one name", async () => {
+    const asked = Promise.withResolvers<void>();
+    const model = createScriptedModel(() => {
+      asked.resolve();
+      return { text: "the secret of a", ends: "silent" };
+    });
+    const ofTenant = ({ headers }: Request): Grant => {
+      return { name: "app", scopes: ["read", "run"], labels: { tenant: headers.get("x-tenant") ?? "" } };
+    };
+    const ask = handle(open(model), { authorize: ofTenant });
+    const from = (tenant: string) => ({ headers: { "x-tenant": tenant } });
+    const message = { id: "m1", role: "user", parts: [{ type: "text", text: "Hi." }] };
+    const headers = { ...from("a").headers, "x-meerkat-request-id": "r1" };
+    const chat = ask("POST /ui/chat", { headers, body: { id: "chat-1", messages: [message] } });
+    await asked.promise;
+    expect((await ask("GET /ui/chat/chat-1/stream", from("b"))).status).toBe(204);
+    expect((await ask("DELETE /ui/chat/chat-1/stream", from("b"))).status).toBe(404);
+    expect((await ask("POST /requests/r1/cancel", from("b"))).status).toBe(404);
+    expect((await ask("POST /requests/r1/cancel", from("a"))).body).toMatchObject({ cancelled: true });
+    expect((await chat).body).toContain("the secret of a");
   });
 
   it("[S1] is handed the request, also where Node listens", async () => {
@@ -125,6 +156,26 @@ describe("createHandler", () => {
     const page = await ask("https://page.example");
     expect(page.headers.get("access-control-allow-origin")).toBe("https://page.example");
     expect((await ask("https://evil.example")).status).toBe(403);
+  });
+
+  it("[S1] ends a request whose body breaks off, whenever that is", async () => {
+    const callers = Promise.withResolvers<Grant>();
+    const handler = createHandler(open(), { authorize: () => callers.promise });
+    onTestFinished(() => handler.close(0));
+    const broken = Promise.withResolvers<void>();
+    const body = new ReadableStream({
+      pull: (controller) => {
+        controller.error(new Error("the client has left"));
+        broken.resolve();
+      },
+    });
+    const headers = { "content-type": "application/json" };
+    // Streams as bodies need it; the type of a request does not have it yet.
+    const streamed = { method: "POST", headers, body, duplex: "half" } as RequestInit;
+    const answer = handler(new Request("http://localhost/sessions", streamed));
+    await broken.promise;
+    callers.resolve({ name: "ada", scopes: ["run"] });
+    expect((await answer).status).toBe(499);
   });
 
   it("[S1] begins no turn once it closes, and ends the streams of events", async () => {

@@ -4,6 +4,7 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { foldAgent } from "@rkat/core/agent-memory/tiers";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { foldSchedule } from "@rkat/core/schedules/schedule-row";
 import { foldRow } from "@rkat/core/state/session-row";
 import { backUpFolder } from "@rkat/node/backup/backup";
 import { verifyBackup } from "@rkat/node/backup/backup-reader";
@@ -51,7 +52,7 @@ async function restore({ place, to }: BackupOrder): Promise<void> {
 }
 
 async function problemsOf(place: string): Promise<readonly string[]> {
-  const folds = { session: foldRow, agent: foldAgent };
+  const folds = { session: foldRow, agent: foldAgent, schedule: foldSchedule };
   return (await verifyBackup(place, { folds, signal, progress: () => {} })).problems;
 }
 

@@ -228,7 +228,7 @@ withPostgres("processes that share a database", () => {
       const options = { url: proxy.urlOf(url), poolMax: 2, isPooled: false, retryMs: LEASE_MS };
       const connection = createConnection(options);
       const parts = { connection, realm: REALM, kind: "session", owner: "one", leaseMs: LEASE_MS };
-      const locks = createSessionLocks({ ...parts, onInterrupt: () => {} });
+      const locks = createSessionLocks({ ...parts, onInterrupt: () => {}, onNote: () => {} });
       await locks.hold(ID);
       proxy.cut();
       // Each makes it look, which is tried for as long as a lease: one after the other they would take minutes.

@@ -134,6 +134,7 @@ withPostgres("a database", () => {
     const locks = createSessionLocks({
       ...{ connection, realm: "acme", kind: "session", owner: "a process", leaseMs: 10_000 },
       onInterrupt: () => {},
+      onNote: () => {},
     });
     const hold = await locks.hold(A);
     const last = Promise.withResolvers<void>();

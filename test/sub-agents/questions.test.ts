@@ -7,7 +7,7 @@ import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";
 import { askPerson } from "@rkat/server/acp/prompt";
 import { updatesOf } from "@rkat/server/acp/updates";
-import { askingClient } from "@rkat/server/mcp/call-tool";
+import { askingClient } from "@rkat/server/mcp/questions";
 import { createUiEncoder } from "@rkat/server/ui-stream/ui-encoder";
 import type { Parts } from "rkat/parts";
 import { describe, expect, it } from "vitest";

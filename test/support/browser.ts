@@ -77,3 +77,16 @@ export async function expectAccessible(page: Page): Promise<void> {
   const grave = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
   expect(grave.map(({ id, nodes }) => ({ id, at: nodes.map(({ html }) => html) }))).toEqual([]);
 }
+
+/** Whether a screen is accessible and fits its window, light and wide, dark and narrow. */
+export async function expectUsable(page: Page): Promise<void> {
+  for (const [colorScheme, width] of [
+    ["light", 1_600],
+    ["dark", 360],
+  ] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 800 });
+    await expectAccessible(page);
+    expect(await page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(main)")).toBe(0);
+  }
+}

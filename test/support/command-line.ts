@@ -16,6 +16,7 @@ export const PARTS: Parts = {
   verifyStore,
   serve: async () => 0,
   runOwnCommand: (command) => runOwnCommand({ ...command, clock: createSystemClock() }),
+  self: async () => ["/opt/rkat's node", "/opt/rkat/cli.js"],
   loadConformance: async () => {
     throw new Error("there are no scenarios here");
   },

@@ -51,7 +51,9 @@ export function killableStore(shared: Store): KillableStore {
           if (isDead) return never;
           if (holds.delete(hold)) await hold.abandon?.();
         };
-        return { interrupted: hold.interrupted, release, abandon };
+        const onNote = (listener: (note: string) => void) =>
+          hold.onNote?.((note) => (isDead ? undefined : listener(note)));
+        return { interrupted: hold.interrupted, onNote, release, abandon };
       },
     },
     close: async () => {},

@@ -3,22 +3,59 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { getRequestListener } from "@hono/node-server";
 import { SSEServerTransport } from "@modelcontextprotocol/sdk/server/sse.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { createMcpHandler } from "@modelcontextprotocol/server";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import type { ToolSpec } from "@rkat/core/ports/model";
 import type { McpProgram } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
+import { createModernServer, type Shown } from "../mcp/modern-server.ts";
 import { createToolServer } from "../mcp/tool-server.ts";
 
 const PROCESS = join(import.meta.dirname, "../mcp/tool-server-process.ts");
+const MODERN_PROCESS = join(import.meta.dirname, "../mcp/modern-server-process.ts");
 
-type Mode = "serve" | "crash" | "hang" | "stubborn";
+/** `strict` ends at a first message other than that of its version, `mute` does not answer it. */
+type Mode = "serve" | "crash" | "hang" | "stubborn" | "strict" | "mute";
 
 /** A server as a program that tells its notes what happens in it. */
 export function program(notes: string, mode: Mode = "serve"): Pick<McpProgram, "command" | "args"> {
   return { command: process.execPath, args: [PROCESS, mode, notes] };
+}
+
+/** A server of 2026-07-28 that knows no other version, as a program. */
+export const modernProgram = { command: process.execPath, args: [MODERN_PROCESS] };
+
+/** The same over HTTP; `answers` may answer a request before it does. */
+export async function openModernServer(
+  answers: (request: Request) => Promise<Response | undefined> = async () => undefined,
+) {
+  const shown: Shown = { description: "says it again", learned: [] };
+  const handler = createMcpHandler(() => createModernServer(shown, () => handler.notify.toolsChanged()), {
+    legacy: "reject",
+  });
+  const listener = getRequestListener(async (request) => (await answers(request)) ?? handler.fetch(request), {
+    overrideGlobalObjects: false,
+  });
+  const server = createServer((request, response) => void listener(request, response));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo; // A server that listens on a port has one.
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    /** Another description of its `echo`, of which it tells. */
+    redescribe: (description: string) => {
+      shown.description = description;
+      handler.notify.toolsChanged();
+    },
+    close: async () => {
+      await handler.close();
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
 }
 
 /** What the programs with these notes have told, a word a line. */

@@ -23,6 +23,8 @@ export function findRuntime(name: keyof typeof PACKAGES): Found {
     const words = ["install", "--ignore-scripts", "--no-save", "--no-audit", "--prefix", home, `${name}@${version}`];
     if (find() === undefined) execFileSync("npm", words, { stdio: "ignore" });
   } catch (thrown) {
+    // There it must be: tests that leave themselves out would be taken for tests that pass.
+    if (process.env.CI === "true") throw thrown;
     return { missing: `${name} cannot be installed: ${messageOf(thrown)}` };
   }
   const path = find();

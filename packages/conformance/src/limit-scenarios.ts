@@ -337,6 +337,12 @@ export const REFUSALS: readonly Scenario[] = [
       wrong("createSession", { prompt: 7, model: "conformance-plain" }),
       wrong("createSession", { prompt: "Hello.", model: "conformance-plain", budget_limits: { max_tokns: 5 } }),
       { call: "readBlob", input: { blob_id: "sha256:none" }, error: { code: "INVALID_PARAMS" } },
+      {
+        call: "createSession",
+        input: { prompt: "Hello, {run}.", model: "conformance-plain", tool_preset: "none" },
+        keep: { session: "session_id" },
+      },
+      wrong("finishTurn", { session_id: "{session}", turn: 1 }),
     ],
   },
 ];

@@ -82,6 +82,7 @@ function withTools({ client_tools, ...input }: Fields): Fields {
 function lackOfTools(ability: Ability, present: ReadonlySet<Capability>): string | undefined {
   if (ability === "questions") return "a person answers, whom the client asks, so there is no tool for it";
   if (ability === "pins") return "messages are pinned by people, so there is no tool for it";
+  if (ability === "servers") return "people decide what is started, so there is no tool for it";
   if (ability === "pruning") return "people decide what goes for good, so there is no tool for it";
   return lackOfTurns(ability, present);
 }

@@ -31,6 +31,8 @@ export type Ability =
   | "free input"
   /** To pin messages, which is for people to decide. */
   | "pins"
+  /** To change which MCP servers a session has, which is for people to decide. */
+  | "servers"
   /** To be brought a session's log, which only who owns a server may. */
   | "imports"
   /** To let go of what is kept no longer, which is for people to decide. */

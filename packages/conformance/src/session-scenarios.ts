@@ -1,6 +1,16 @@
 import type { Scenario } from "./scenario.ts";
 import { asked, created, endedWith, said } from "./turn-scenarios.ts";
 
+const SERVER = { name: "docs", url: "http://127.0.0.1:9/mcp" };
+const staged = (operation: string, server = {}) => ({
+  session_id: "{session}",
+  operation,
+  ...server,
+  status: "staged",
+  persisted: false,
+  applied_at_turn: 2,
+});
+
 /** Sessions that are kept: read, changed, ended and gone on with. */
 export const SESSIONS: readonly Scenario[] = [
   {
@@ -151,6 +161,30 @@ export const SESSIONS: readonly Scenario[] = [
     ],
   },
   {
+    name: "inbox",
+    title: "a session that is free runs a prompt that may wait at once, and its inbox is empty",
+    requires: ["session-store"],
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "Which bird, {run}?", model: "conformance-prose", tool_preset: "none" },
+        result: { text: "A heron, I think." },
+        keep: { session: "session_id" },
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "And which now?", when_busy: "queue" },
+        result: { text: "A heron, I think." },
+      },
+      { call: "readInbox", input: { session_id: "{session}" }, result: { messages: [] } },
+      {
+        call: "removeInboxMessage",
+        input: { session_id: "{session}", message_id: "none" },
+        error: { code: "INVALID_PARAMS" },
+      },
+    ],
+  },
+  {
     name: "busy-and-interrupt",
     title: "a second turn is refused, an interrupt ends the first, and what was said is kept",
     requires: ["session-store"],
@@ -269,6 +303,37 @@ export const SESSIONS: readonly Scenario[] = [
         input: { session_id: "{session}", message_index: 99 },
         error: { code: "INVALID_PARAMS" },
       },
+    ],
+  },
+  {
+    name: "servers",
+    title: "an MCP server is added to a session, connected again and removed, from the next turn on",
+    requires: ["session-store"],
+    needs: ["servers"],
+    steps: [
+      created("One, {run}."),
+      {
+        call: "addMcpServer",
+        input: { session_id: "{session}", server_config: SERVER },
+        result: staged("add", { server_name: "docs" }),
+      },
+      {
+        call: "addMcpServer",
+        input: { session_id: "{session}", server_config: SERVER },
+        error: { code: "INVALID_PARAMS", message: /has a server docs; remove it first$/ },
+      },
+      { call: "reloadMcpServers", input: { session_id: "{session}" }, result: staged("reload") },
+      {
+        call: "removeMcpServer",
+        input: { session_id: "{session}", server_name: "docs" },
+        result: staged("remove", { server_name: "docs" }),
+      },
+      {
+        call: "removeMcpServer",
+        input: { session_id: "{session}", server_name: "docs" },
+        error: { code: "INVALID_PARAMS", message: /has no MCP server docs/ },
+      },
+      { call: "startTurn", input: { session_id: "{session}", prompt: "Two, {run}." } },
     ],
   },
   {
@@ -458,6 +523,97 @@ export const PORTABLES: readonly Scenario[] = [
         input: { source_session_id: "{session}", last_seq: "{last}", entries: ["{second}", "{first}"] },
         error: { code: "INVALID_PARAMS", message: "entries[0]: seq: it is 2, and 1 follows" },
       },
+    ],
+  },
+  {
+    name: "history",
+    title: "a conversation of another program becomes a session, and later what was added to it",
+    requires: ["session-store"],
+    needs: ["imports", "operation"],
+    steps: [
+      {
+        call: "importHistory",
+        input: { source: "pond", source_id: "{run}", history: [{ role: "user", content: "Is there a heron, {run}?" }] },
+        result: { messages: 1, added: 1, replaced: 0 },
+        keep: { session: "session_id" },
+      },
+      {
+        call: "importHistory",
+        input: {
+          source: "pond",
+          source_id: "{run}",
+          history: [
+            { role: "user", content: "Is there a heron, {run}?" },
+            { role: "assistant", content: "There is one." },
+          ],
+          compactions: [{ at: 2, summary: "A heron was seen." }],
+        },
+        result: { session_id: "{session}", messages: 2, added: 1, replaced: 0, compactions: 1 },
+      },
+      {
+        call: "importHistory",
+        input: { source: "pond", source_id: "{run}", history: [{ role: "system_notice", kind: "x", body: "y" }] },
+        error: {
+          code: "INVALID_PARAMS",
+          message: "history[0].role: write a message of a user, of the model or of tools; it is system_notice",
+        },
+      },
+      { call: "readSession", input: { session_id: "{session}" }, result: { message_count: 2 } },
+    ],
+  },
+];
+
+/** Schedules as records; what runs them is tested with clocks. */
+export const SCHEDULES: readonly Scenario[] = [
+  {
+    name: "schedule",
+    title: "a schedule is made, read, listed, changed, paused, resumed and deleted",
+    requires: ["session-store"],
+    steps: [
+      {
+        call: "createSchedule",
+        input: {
+          prompt: "Look around, {run}.",
+          cron: "0 9 29 2 *",
+          timezone: "Europe/Berlin",
+          labels: { story: "{run}" },
+        },
+        result: {
+          phase: "active",
+          revision: 1,
+          trigger: { type: "cron", expression: "0 9 29 2 *", timezone: "Europe/Berlin" },
+          target: { type: "new_session", action: { type: "prompt", prompt: "Look around, {run}." } },
+          misfire_policy: { type: "run_once" },
+          overlap_policy: "skip_if_running",
+          running: 0,
+        },
+        keep: { schedule: "schedule_id" },
+      },
+      {
+        call: "updateSchedule",
+        input: { schedule_id: "{schedule}", name: "leap", overlap_policy: "queue" },
+        result: { schedule_id: "{schedule}", revision: 2, name: "leap", overlap_policy: "queue" },
+      },
+      { call: "pauseSchedule", input: { schedule_id: "{schedule}" }, result: { phase: "paused" } },
+      {
+        call: "listSchedules",
+        input: { labels: { story: "{run}" } },
+        result: { schedules: [{ schedule_id: "{schedule}", phase: "paused", name: "leap" }] },
+      },
+      { call: "resumeSchedule", input: { schedule_id: "{schedule}" }, result: { phase: "active" } },
+      {
+        call: "listOccurrences",
+        input: { schedule_id: "{schedule}" },
+        result: { occurrences: [{ schedule_id: "{schedule}", phase: "pending", occurrence_ordinal: 0 }] },
+      },
+      { call: "deleteSchedule", input: { schedule_id: "{schedule}" }, result: { phase: "deleted" } },
+      { call: "readSchedule", input: { schedule_id: "{schedule}" }, result: { phase: "deleted" } },
+      {
+        call: "readSchedule",
+        input: { schedule_id: "01936f8a-7b2c-7000-8000-000000000001" },
+        error: { code: "SCHEDULE_NOT_FOUND" },
+      },
+      { call: "createSchedule", input: { prompt: "Hi.", cron: "nine o'clock" }, error: { code: "INVALID_PARAMS" } },
     ],
   },
 ];

@@ -116,6 +116,7 @@ const PARTS = [
   ["system", "system prompt"],
   ["summary", "summary"],
   ["work_state", "work state"],
+  ["agents_md", "AGENTS.md"],
   ["pinned", "pinned"],
   ["expanded", "brought back"],
   ["memory", "memory"],

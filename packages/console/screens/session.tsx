@@ -330,7 +330,7 @@ function startTurn(view: SessionView, content: Content): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const run = async (): Promise<void> => {
     try {
-      for await (const _ of view.handle.stream(content)) resolve();
+      for await (const _ of view.handle.stream(content, { whenBusy: "queue" })) resolve();
       resolve();
     } catch (thrown) {
       reject(thrown);

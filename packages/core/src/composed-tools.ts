@@ -4,8 +4,9 @@ import type { Config } from "./config/config-schema.ts";
 import type { SessionSettings } from "./contract/session.ts";
 import type { searchForTools } from "./memory/memory-operations.ts";
 import type { SubAgent } from "./ports/sub-agent.ts";
-import type { McpServerConfig, Tool } from "./ports/tool.ts";
+import { configOf, type McpServerConfig, type Tool } from "./ports/tool.ts";
 import { belowCeiling, lowerOf, requireBelow, type ToolCeiling } from "./runtime/ceiling.ts";
+import type { SessionServerTools } from "./runtime/mcp-servers.ts";
 import type { SessionService } from "./sessions/session-service.ts";
 import type { Configured } from "./sessions/turn-operations.ts";
 import type { SkillCatalogue } from "./skills/skill-catalogue.ts";
@@ -21,7 +22,10 @@ import {
   type ToolPreset,
 } from "./tools/builtin.ts";
 import { createMcpTools, type McpTools, type SlotParts } from "./tools/mcp/mcp-tools.ts";
+import { createSessionServers } from "./tools/mcp/session-servers.ts";
+import { plainSecretOf, secretsOf } from "./tools/mcp/variables.ts";
 import { requireSound } from "./turn/json-schema.ts";
+import { createRedactor } from "./turn/redact.ts";
 
 /** As much of a runtime's options as decides which tools its sessions have. */
 interface ToolOptions {
@@ -33,7 +37,7 @@ interface ToolOptions {
   readonly tools?: readonly Tool[];
 }
 
-interface ToolParts extends Pick<SlotParts, "env" | "root" | "clock" | "warn"> {
+interface ToolParts extends Pick<SlotParts, "env" | "root" | "clock" | "warn" | "logins"> {
   readonly shell: Config["shell"];
   readonly ceiling: ToolCeiling;
   readonly catalogue: SkillCatalogue;
@@ -46,9 +50,10 @@ export interface ComposedTools {
   under(
     config: Config,
     parts: { readonly recall: Recall | undefined; readonly compaction: CompactionPart | undefined },
-  ): Pick<Configured, "toolsFor" | "recallOutputFor" | "codeTools" | "mcpServers">;
-  /** Connects to MCP servers before a turn of a session that has their tools. */
-  prepare(settings: SessionSettings, signal: AbortSignal): Promise<void>;
+  ): Pick<Configured, "toolsFor" | "recallOutputFor" | "codeTools" | "mcpServersOf">;
+  /** Connects to MCP servers before a turn of a session that has their tools; resolves with what lets go of them. */
+  prepare(settings: SessionSettings, signal: AbortSignal): Promise<() => void>;
+  readonly servers: SessionServerTools;
   close(): Promise<void>;
   closeServers(): Promise<void>;
 }
@@ -62,6 +67,16 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
   const jobs = () => sessions().jobs;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000, jobs });
   const mcp = mcpToolsOf(options.mcpServers ?? [], parts);
+  const own = createSessionServers((server) => {
+    const secrets = secretsOf([server], env);
+    const warn = (sentence: string) => parts.warn(createRedactor(secrets)(sentence));
+    const opened = mcpToolsOf([server], { ...parts, warn });
+    const tools = () => opened.tools().map((tool) => ({ ...tool, secrets: [...secrets, ...(tool.secrets ?? [])] }));
+    return { ...opened, tools };
+  });
+  /** The servers a session added, as far as it may have them here: one of another door may allow more. */
+  const addedBy = ({ tools, mcp_servers: { added = [] } = {} }: SessionSettings) =>
+    added.filter(({ command }) => ceiling.mcp && tools.mcp !== false && (command === undefined || ceiling.shell));
   const wholeOf = async (id: string) => {
     const { live } = sessions();
     return live.whole(await live.find(id));
@@ -81,16 +96,23 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
       const memoryToolsFor = memoryTools(recall);
       return {
         codeTools: options.tools ?? [],
-        mcpServers: ceiling.mcp ? (options.mcpServers ?? []).map(({ name }) => name) : [],
-        toolsFor: ({ tools: had, view, memory_scope }, caller) => {
+        mcpServersOf: (settings) => {
+          const { removed = [] } = settings.mcp_servers ?? {};
+          const configured = (options.mcpServers ?? []).filter(({ name }) => !removed.includes(name));
+          return [...(ceiling.mcp ? configured : []), ...addedBy(settings)].map(({ name }) => name);
+        },
+        toolsFor: (settings, caller) => {
+          const { tools: had, view, memory_scope, mcp_servers: { removed = [] } = {} } = settings;
           // A session that another door gave more is given no more than this here.
           const tools = belowCeiling(had, ceiling);
           const labels = { ...view, ...caller?.labels };
-          const own = Object.entries(labels).sort();
+          const sorted = Object.entries(labels).sort();
+          const isLeft = (tool: Tool) => !removed.includes(tool.mcp?.server ?? "");
           return [
-            ...builtins.toolsFor(tools, JSON.stringify(own)),
+            ...builtins.toolsFor(tools, JSON.stringify(sorted)),
             ...(tools.memory ? memoryToolsFor(labels, memory_scope) : []),
-            ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools() : []),
+            ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools().filter(isLeft) : []),
+            ...own.tools(addedBy(settings)),
             ...(skills.enabled && catalogue.hasAny && hasSkillTools(tools) ? [loadSkillTool()] : []),
             ...(options.tools ?? []),
           ];
@@ -101,24 +123,32 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
             : undefined,
       };
     },
-    prepare: async ({ tools }, signal) => {
-      if (ceiling.mcp && hasMcpTools(tools)) await mcp.prepare(signal);
+    prepare: async (settings, signal) => {
+      const connected = ceiling.mcp && hasMcpTools(settings.tools) && mcp.prepare(signal, settings.mcp_servers);
+      const letGo = await own.hold(addedBy(settings), signal);
+      await connected;
+      return letGo;
+    },
+    servers: {
+      plainSecretOf: (server) => plainSecretOf(configOf(server)),
+      drop: (before, now) => own.drop(before.mcp_servers?.added ?? [], now?.mcp_servers?.added ?? []),
     },
     close: builtins.close,
-    closeServers: mcp.close,
+    closeServers: async () => {
+      await Promise.all([mcp.close(), own.close()]);
+    },
   };
 }
 
-/** The tools of memory; a session without labels and without its own scope shares them with all others. */
+/** The tools of memory; sessions without labels share those of their scope. */
 function memoryTools(recall: Recall | undefined) {
-  let shared: readonly Tool[] | undefined;
+  const shared = new Map<SessionSettings["memory_scope"], readonly Tool[]>();
   return (labels: Record<string, string>, scope: SessionSettings["memory_scope"]): readonly Tool[] => {
     if (recall === undefined) return [];
-    if (scope !== undefined || Object.keys(labels).length > 0) {
-      return createMemoryTools((asked) => recall(asked, labels, scope));
-    }
-    shared ??= createMemoryTools(recall);
-    return shared;
+    const known = Object.keys(labels).length > 0 ? undefined : shared.get(scope);
+    const tools = known ?? createMemoryTools((asked) => recall(asked, labels, scope));
+    if (Object.keys(labels).length === 0) shared.set(scope, tools);
+    return tools;
   };
 }
 
@@ -167,7 +197,7 @@ const MCP_CONNECT_TIMEOUT_MS = 10_000;
 
 export function mcpToolsOf(
   servers: readonly McpServerConfig[],
-  parts: Pick<SlotParts, "env" | "root" | "clock" | "warn">,
+  parts: Pick<SlotParts, "env" | "root" | "clock" | "warn" | "logins">,
 ): McpTools {
   return createMcpTools(servers, { ...parts, requireSound, connectTimeoutMs: MCP_CONNECT_TIMEOUT_MS });
 }

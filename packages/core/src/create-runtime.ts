@@ -12,10 +12,13 @@ import { describeConfig } from "./config/spell-config.ts";
 import { requirePermitted } from "./config/trust-requests.ts";
 import type { Capability } from "./contract/capability.ts";
 import type { ConfiguredRealm } from "./contract/config.ts";
+import { messageOf } from "./contract/error.ts";
 import { MEMORY_SKILL } from "./contract/memory.ts";
 import { LOAD_SKILL } from "./contract/skill.ts";
+import { CreateSchedule } from "./contract/wire/schedule.ts";
 import { searchForTools } from "./memory/memory-operations.ts";
 import { createSessionMemory, type MemoryParts, type SessionMemory } from "./memory/session-memory.ts";
+import type { ReadAgentsMd } from "./ports/agents-md.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { Embedder, MemoryStore } from "./ports/memory.ts";
 import type { ModelClient } from "./ports/model.ts";
@@ -24,7 +27,7 @@ import type { InlineSkill, Skill } from "./ports/skill.ts";
 import type { ConfigStore, Store } from "./ports/store.ts";
 import type { SubAgent } from "./ports/sub-agent.ts";
 import type { Observer, OpenTelemetry } from "./ports/telemetry.ts";
-import type { McpServerConfig, Tool } from "./ports/tool.ts";
+import type { McpLogins, McpServerConfig, Tool } from "./ports/tool.ts";
 import { ownModelOf, preferOwn } from "./providers/ai-sdk.ts";
 import type { AiSdkModel } from "./providers/ai-sdk-dialect.ts";
 import { configuredPrices, describeModels, findModel, mergeModels, publishedPrices } from "./providers/catalog.ts";
@@ -33,14 +36,17 @@ import { createCallerView, sessionsWith } from "./runtime/caller-view.ts";
 import { belowModelCeiling, type ToolCeiling } from "./runtime/ceiling.ts";
 import { createConfiguration } from "./runtime/configuration.ts";
 import { createDispatch, describeCapabilities, requireCapability } from "./runtime/dispatch.ts";
+import { lateBound } from "./runtime/late-bound.ts";
 import { createPermits, createProjectAnswers } from "./runtime/permissions.ts";
 import { createRuntimeCalls, type Runtime } from "./runtime/runtime-calls.ts";
 import { adviceFor, requireNode, requireOptions } from "./runtime/runtime-options.ts";
 import { createSystemClock } from "./runtime/system-clock.ts";
 import { createUsageSums } from "./runtime/usage.ts";
+import { foldSchedule, type ScheduleHome } from "./schedules/schedule-row.ts";
+import type { SchedulerParts } from "./schedules/scheduler.ts";
+import { createSchedules } from "./schedules/schedules.ts";
 import type { Resuming } from "./sessions/adoption.ts";
 import type { HookOptions } from "./sessions/hooks.ts";
-import { lateBound } from "./sessions/late-bound.ts";
 import { translateFailures } from "./sessions/live-sessions.ts";
 import { createSessionService, type SessionService } from "./sessions/session-service.ts";
 import { type CompactionOptions, composeCompaction } from "./sessions/session-settings.ts";
@@ -92,10 +98,14 @@ export interface RuntimeOptions {
   readonly hooks?: readonly HookOptions[];
   /** MCP servers whose tools sessions have, unless a session's tools are `none`; `close` ends what they started. */
   readonly mcpServers?: readonly McpServerConfig[];
+  /** Keeps the logins at MCP servers; without it only headers authorize. */
+  readonly mcpLogins?: McpLogins | undefined;
   /** Whom sessions with `enable_agents` may hand tasks to, besides the sub-agent `general` and those that `config` names. */
   readonly subAgents?: readonly SubAgent[];
   /** Skills sessions can load, unless their tools are `none`: texts of one's own, and those `loadConfig` found. */
   readonly skills?: readonly (Skill | InlineSkill)[];
+  /** Reads the project's AGENTS.md at the start of each turn, as `loadConfig` returns it. */
+  readonly agentsMd?: ReadAgentsMd;
   /** Which built-in tools sessions have by default. */
   readonly toolPreset?: ToolPreset;
   /** For a server that others ask: tools beyond this preset, and configuration that reaches outside, are refused. */
@@ -117,6 +127,10 @@ export interface RuntimeOptions {
   readonly clock?: Clock;
   /** Where agents' memories are kept, opened when the first is asked for; without it they last as long as the process. */
   readonly agents?: AgentHome;
+  /** Where schedules are kept; without it they last as long as the process. */
+  readonly schedules?: ScheduleHome;
+  /** Runs the schedules of the realm as they are due. A server says until when, and for whom. */
+  readonly runSchedules?: boolean | Resuming;
   /** Receives log lines about the compaction of agents' memories. */
   readonly log?: (line: string) => void;
   /** Receives a sentence about each thing that does not work, such as an MCP server; without it, Node prints a warning. */
@@ -180,6 +194,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     shell: config.shell,
     ceiling,
     catalogue,
+    logins: options.mcpLogins,
     warn: (sentence) => warn(redact(sentence)),
     sessions: sessionsLater.get,
   });
@@ -216,12 +231,14 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     report: options.log,
   });
   agentsLater.set(agents);
+  const schedules = createSchedules({ home: options.schedules ?? schedulesInMemory(clock), clock, redact });
   const { resumeTurns: resuming = false } = options;
   const resumesTurns = resuming !== false && options.store !== undefined;
   const outlives = resumesTurns && options.jobsFolder !== undefined;
   const sessions = createSessionService({
     hash: sha256,
     catalogue,
+    readAgentsMd: options.agentsMd,
     allowInProject: createProjectAnswers(configuration.operations),
     checkInWorker: async (...check) => (await import("./sessions/schema-worker.ts")).checkInWorker(...check),
     store,
@@ -230,7 +247,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     memory,
     telemetry,
     agents: agents.operations,
-    forgetting: { tools: loadForgettingTools, agents: agents.place, warn, isShortLived },
+    schedules: schedules.operations,
+    forgetting: { tools: loadForgettingTools, agents: agents.place, schedules: schedules.store, warn, isShortLived },
     usage,
     skillFor: (tools) => {
       const texts = [
@@ -241,6 +259,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     },
     redact,
     prepareTools: tools.prepare,
+    servers: tools.servers,
     configuration,
     describeCapabilities: () => describeCapabilities(capabilities),
     resumesTurns,
@@ -257,17 +276,30 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   });
   let isClosed = false;
   const view = createCallerView(store);
+  const dispatch = createDispatch({
+    ...{ service: sessions.service, capabilities, view, spentToday },
+    isClosed: () => isClosed,
+  });
+  const ending = new AbortController();
+  const running = runSchedules(
+    options,
+    { schedules, clock, dispatch, warn: (sentence) => warn(redact(sentence)) },
+    ending.signal,
+  );
   return createRuntimeCalls(
     {
-      dispatch: createDispatch({ service: sessions.service, capabilities, view, spentToday, isClosed: () => isClosed }),
+      dispatch,
       subscribe: (sessionId, { after, signal = new AbortController().signal, caller } = {}) =>
         subscribe({ store, live: sessions.live, view }, sessionId, { after, signal, caller }),
       close: async () => {
         isClosed = true;
+        ending.abort();
         await sessions.stop();
+        await running;
         const serversEnded = tools.closeServers(); // Their programs may take a while; what is kept must not wait for them.
         await Promise.all([tools.close(), hooks.close()]);
         await agents.close();
+        await schedules.close();
         await memory?.close();
         await store.close();
         await serversEnded;
@@ -314,6 +346,7 @@ function deriving(
       retention: changed.retention,
       subAgents: { agents: subAgentsOf(options, changed), bounds: boundsOf(changed.sub_agents) },
       hasSkills: changed.skills.enabled,
+      hasAgentsMd: changed.agents_md.enabled,
       windowOf: ({ model }) => {
         if (ownModel?.modelId === model) return ownModel.contextWindow;
         return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
@@ -340,6 +373,7 @@ function deriving(
         structured_output_retries: changed.agent.structured_output_retries,
         presets: presetsOf(options, changed),
         ceiling,
+        agents_md: options.agentsMd !== undefined,
         limits: config.ceiling.limits,
       },
       sessionsMax: changed.limits.max_sessions,
@@ -391,6 +425,23 @@ export function compactionOf(
   const system_prompt = systemPrompt ?? config.agent.system_prompt;
   requireReachableFor(part, { ...(system_prompt === undefined ? {} : { system_prompt }) }, { tools: [], pinTokens: 0 });
   return compaction === undefined ? undefined : { ...part, isShortLived };
+}
+
+/** Runs schedules until the signal aborts, where that is asked for and sessions are kept. */
+async function runSchedules(
+  { runSchedules: given = false, store, config }: RuntimeOptions,
+  parts: Omit<SchedulerParts, "resuming">,
+  signal: AbortSignal,
+): Promise<void> {
+  if (given === false || store === undefined) return;
+  const named = (config?.schedules ?? []).map((table) => CreateSchedule.parse(table));
+  await parts.schedules.sync(named).catch((thrown) => parts.warn(`[[schedules]] were not made: ${messageOf(thrown)}`));
+  const { createScheduler } = await import("./schedules/scheduler.ts");
+  await createScheduler({ ...parts, resuming: given === true ? {} : given }).watch(signal);
+}
+
+function schedulesInMemory({ now }: Clock): ScheduleHome {
+  return { isThere: () => false, open: async () => createStoreInMemory({ foldRow: foldSchedule, now }) };
 }
 
 function agentsInMemory({ now }: Clock): AgentHome {

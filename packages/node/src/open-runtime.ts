@@ -24,6 +24,7 @@ import type { McpServerConfig } from "@rkat/core/ports/tool";
 import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
 import { requireNode, requireOptionNames } from "@rkat/core/runtime/runtime-options";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { foldSchedule, type ScheduleHome } from "@rkat/core/schedules/schedule-row";
 import { readEvents } from "@rkat/core/sessions/subscriptions";
 import { foldRow } from "@rkat/core/state/session-row";
 import type { McpServerReport, McpTools } from "@rkat/core/tools/mcp/mcp-tools";
@@ -133,16 +134,28 @@ async function openInFolder({ stateFolder, trust, ...options }: FolderOptions): 
   compactionOf(composed, config, config); // What is refused is refused before a folder is touched.
   const { env = process.env } = options;
   const seal = isSealable ? await openSeal(stateFolder, config.encryption, env, warn) : undefined;
+  const logins = await loginsFor(options, stateFolder, seal);
   if (configStore === undefined || !config.features.includes("session-store")) {
-    return createRuntime({ ...composed, ...(await memoryOf(config, options, openMemory)) });
+    return createRuntime({ ...composed, ...logins, ...(await memoryOf(config, options, openMemory)) });
   }
   const store = await openEmbeddedStore(stateFolder, { warn, seal });
   const hasFiles = config.store.files !== false && seal === undefined;
   const files = hasFiles ? await withFiles(store, { folder: stateFolder, warn }) : store;
   const memory = await memoryOf(config, options, openMemory);
   const agents = agentsIn(stateFolder, { warn, hasFiles, seal });
+  const schedules = schedulesIn(stateFolder, { warn, seal });
   const jobsFolder = join(stateFolder, JOBS);
-  return createRuntime({ agents, jobsFolder, ...composed, configStore, ...memory, store: files });
+  return createRuntime({ agents, schedules, jobsFolder, ...composed, ...logins, configStore, ...memory, store: files });
+}
+
+/** The logins of a state folder, if a server may need one. */
+async function loginsFor(
+  { mcpServers = [], mcpLogins }: Pick<RuntimeOptions, "mcpServers" | "mcpLogins">,
+  stateFolder: string | undefined,
+  seal?: Seal,
+): Promise<Pick<RuntimeOptions, "mcpLogins">> {
+  if (mcpLogins !== undefined || stateFolder === undefined || !mcpServers.some((server) => "url" in server)) return {};
+  return { mcpLogins: (await import("./mcp-login.ts")).createLoginFiles(stateFolder, seal) };
 }
 
 /** Files for people are there to be read: a realm has these or is sealed. */
@@ -163,7 +176,7 @@ export function withPostgres<T>(load: () => Promise<T>): Promise<T> {
 /** The same with the realm in a database; the folder, if there is one, holds what can be made again. */
 async function openInDatabase(options: OpenOptions & { readonly config: Config }, url: string): Promise<Runtime> {
   const { store: _address, config: given, stateFolder, trust, warn = () => {}, ...others } = options;
-  const { agentsInDatabase, folderBeside, openRealm, openSharedMemory } = await withPostgres(
+  const { agentsInDatabase, folderBeside, openRealm, openSharedMemory, schedulesInDatabase } = await withPostgres(
     () => import("@rkat/postgres"),
   );
   const realm = options.realm?.realm_id ?? given.store.realm ?? REALM_IN_DATABASE;
@@ -191,8 +204,10 @@ async function openInDatabase(options: OpenOptions & { readonly config: Config }
     const agents = agentsInDatabase(database, { folder: beside, hasFiles: folder !== undefined, warn });
     const kept = database.store("session", foldRow);
     const store = folder === undefined ? kept : await withFiles(kept, { folder, warn });
+    const logins = await loginsFor(options, stateFolder);
     const jobs = beside === undefined ? {} : { jobsFolder: join(beside, JOBS) };
-    const runtime = createRuntime({ agents, ...jobs, ...parts, ...memory, store });
+    const schedules = schedulesInDatabase(database);
+    const runtime = createRuntime({ agents, schedules, ...jobs, ...parts, ...logins, ...memory, store });
     return { ...runtime, close: () => runtime.close().finally(database.close) };
   } catch (error) {
     await database.close();
@@ -264,6 +279,8 @@ export function refuseLinksIn(folder: string, levels = 2): void {
 const JOBS = "jobs";
 /** Agents are kept in this folder of a state folder. */
 export const AGENTS = "agents";
+/** Likewise schedules. */
+const SCHEDULES = "schedules";
 
 /** The agents of a state folder: their logs, and their files under `.rkat/agents/`. */
 function agentsIn(
@@ -285,6 +302,22 @@ function agentsIn(
       const store = openStore({ folder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn, seal });
       const vault = createVault({ folder: stateFolder, warn });
       return { store, vault: hasFiles ? vault : undefined, eraseFiles: vault.erase };
+    },
+  };
+}
+
+/** The schedules of a state folder. */
+export function schedulesIn(
+  stateFolder: string,
+  { warn, seal }: { readonly warn: (sentence: string) => void; readonly seal: Seal | undefined },
+): ScheduleHome {
+  const folder = join(stateFolder, SCHEDULES);
+  return {
+    isThere: () => existsSync(folder),
+    open: async () => {
+      refuseLinksIn(folder);
+      const { openStore } = await import("./log/open.ts");
+      return openStore({ folder, foldRow: foldSchedule, host: { pid: process.pid, isRunning }, warn, seal });
     },
   };
 }
@@ -354,9 +387,12 @@ export async function verifyStore(
   const { addVerification, verifyFolder } = await import("./log/open.ts");
   const { foldAgent } = await import("@rkat/core/agent-memory/tiers");
   const kept = await verifyFolder(folder, foldRow, seal);
-  if (!existsSync(join(folder, AGENTS))) return { ...kept, agents: 0 };
+  const schedules = existsSync(join(folder, SCHEDULES))
+    ? addVerification(kept, await verifyFolder(join(folder, SCHEDULES), foldSchedule, seal))
+    : kept;
+  if (!existsSync(join(folder, AGENTS))) return { ...schedules, agents: 0 };
   const { sessions: agents, ...more } = await verifyFolder(join(folder, AGENTS), foldAgent, seal);
-  return { ...addVerification(kept, more), agents };
+  return { ...addVerification(schedules, more), agents };
 }
 
 export function isRunning(pid: number): boolean {
@@ -394,7 +430,7 @@ export async function inspectMcpServers({ mcpServers = [], signal, ...options }:
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env)]);
   const warnings: string[] = [];
   const warn = (sentence: string) => warnings.push(redact(sentence));
-  const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn });
+  const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn, logins: options.mcpLogins });
   try {
     await mcp.prepare(signal);
     const servers = mcp.report().map((row) => (row.error === undefined ? row : { ...row, error: redact(row.error) }));
@@ -404,7 +440,13 @@ export async function inspectMcpServers({ mcpServers = [], signal, ...options }:
   }
 }
 
-interface InspectOptions extends Pick<RuntimeOptions, "mcpServers" | "env" | "projectRoot" | "clock"> {
+/** The logins at MCP servers that a state folder keeps. */
+export async function openLogins(stateFolder: string, encryption: Encryption, env: OpenOptions["env"]) {
+  const { createLoginFiles } = await import("./mcp-login.ts");
+  return createLoginFiles(stateFolder, await openSeal(stateFolder, encryption, env ?? process.env));
+}
+
+interface InspectOptions extends Pick<RuntimeOptions, "mcpServers" | "mcpLogins" | "env" | "projectRoot" | "clock"> {
   readonly signal: AbortSignal;
 }
 

@@ -16,7 +16,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /** Holds the wrapped keys of a realm, in its state folder. */
 const KEYS = "keys";
-const LOG_FOLDERS = ["", "agents"];
+const LOG_FOLDERS = ["", "agents", "schedules"];
 const COMMAND_MS_MAX = 60_000;
 
 /** A new key for a realm, as it is written to a file or a variable. */

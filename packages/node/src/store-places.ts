@@ -9,6 +9,7 @@ import { createInMemoryStore } from "@rkat/core/create-runtime";
 import type { DatabaseVerification, Store } from "@rkat/core/ports/store";
 import { requireNode } from "@rkat/core/runtime/runtime-options";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { foldSchedule, type ScheduleStore } from "@rkat/core/schedules/schedule-row";
 import { foldRow } from "@rkat/core/state/session-row";
 import { createConfigInMemory, createStoreInMemory } from "@rkat/core/stores/in-memory";
 import { type CopyOptions, type CopyReport, copyKept, type KeptPlace } from "@rkat/core/transfer/store-copy";
@@ -25,6 +26,7 @@ import {
   openConfigFile,
   openEmbeddedStore,
   refuseLinksIn,
+  schedulesIn,
   verifyStore,
   withPostgres,
 } from "./open-runtime.ts";
@@ -83,7 +85,7 @@ export async function verifyDatabase({ place, realm = REALM }: StoreAddress): Pr
   const { verifyDatabase: verify } = await import("@rkat/postgres/verify");
   const database = await openDatabase({ url: requireUrl(place), realm });
   try {
-    return await verify(database, { session: foldRow, agent: foldAgent });
+    return await verify(database, { session: foldRow, agent: foldAgent, schedule: foldSchedule });
   } finally {
     await database.close();
   }
@@ -132,7 +134,7 @@ export async function verifyBackup(
 ): Promise<BackupVerification> {
   requireName(place);
   const { verifyBackup: verify } = await import("./backup/backup-reader.ts");
-  const folds = { session: foldRow, agent: foldAgent };
+  const folds = { session: foldRow, agent: foldAgent, schedule: foldSchedule };
   return verify(resolve(process.cwd(), place), { folds, signal, progress: (done) => progress(done, undefined) });
 }
 
@@ -211,6 +213,7 @@ async function openDatabasePlace(
   const database = await openDatabase({ url, realm, warn });
   const sessions = database.store("session", foldRow);
   const agents = database.store("agent", foldAgent);
+  const schedules = database.store("schedule", foldSchedule);
   return {
     name: `realm ${realm} of ${placeOf(url)}`,
     sessions,
@@ -218,8 +221,10 @@ async function openDatabasePlace(
       isThere: async () => (await agents.sessions.page({ max: 1 })).length > 0,
       open: async () => agents,
     },
+    schedules: { isThere: () => true, open: async () => schedules },
     config: await database.config(),
     close: async () => {
+      await schedules.close();
       await sessions.close();
       await agents.close();
       await database.close();
@@ -240,6 +245,8 @@ async function openFolder(folder: string, { role, isDry, env, warn, encryption }
   const sessions = await openEmbeddedStore(folder, { warn, seal });
   const agentsFolder = join(folder, AGENTS);
   let agents: Store<AgentEntryBody, AgentRow> | undefined;
+  const schedulesHome = schedulesIn(folder, { warn, seal });
+  let schedules: ScheduleStore | undefined;
   return {
     name: folder,
     sessions,
@@ -253,8 +260,17 @@ async function openFolder(folder: string, { role, isDry, env, warn, encryption }
         return agents;
       },
     },
+    schedules: {
+      isThere: schedulesHome.isThere,
+      open: async () => {
+        if (isDry && !schedulesHome.isThere()) return createStoreInMemory({ foldRow: foldSchedule });
+        schedules ??= await schedulesHome.open();
+        return schedules;
+      },
+    },
     config: await openConfigFile({ stateFolder: folder, env, warn }, defaultConfig()),
     close: async () => {
+      await schedules?.close();
       await agents?.close();
       await sessions.close();
     },
@@ -267,6 +283,7 @@ function emptyPlace(name: string): OpenedPlace {
     name,
     sessions: createInMemoryStore(),
     agents: { isThere: async () => false, open: async () => agents },
+    schedules: { isThere: () => false, open: async () => createStoreInMemory({ foldRow: foldSchedule }) },
     config: createConfigInMemory(),
     close: async () => {},
   };

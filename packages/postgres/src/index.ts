@@ -7,6 +7,7 @@ import type { MemoryStore } from "@rkat/core/ports/memory";
 import { loadOptional } from "@rkat/core/ports/package-file";
 import type { TokenStore } from "@rkat/core/ports/store";
 import { CHUNKS_VERSION } from "@rkat/core/recall/chunk";
+import { foldSchedule, type ScheduleHome } from "@rkat/core/schedules/schedule-row";
 import type { Database, DatabaseReport } from "./open.ts";
 
 export interface RealmInDatabase {
@@ -81,6 +82,10 @@ export function agentsInDatabase(
       return { store, vault: hasFiles ? vault : undefined, eraseFiles: vault.erase };
     },
   };
+}
+
+export function schedulesInDatabase(database: Database): ScheduleHome {
+  return { isThere: () => true, open: async () => database.store("schedule", foldSchedule) };
 }
 
 /** The memory of a realm; without a folder for a local copy it is searched in the database. */

@@ -12,12 +12,15 @@ export interface LeaseParts {
   readonly leaseMs: number;
   /** Notifies the holder of a session, which reacts sooner than by polling. */
   onInterrupt(sessionId: string): void;
+  /** Sends the holder of a session a note. */
+  onNote(sessionId: string, note: string): void;
 }
 
 export interface HeldLocks extends SessionLocks {
   /** Whether this process holds a session, as far as it knows. */
   isOurs(sessionId: string): boolean;
   interrupted(sessionId: string): void;
+  noted(sessionId: string, note: string): void;
   close(): Promise<void>;
 }
 
@@ -33,6 +36,7 @@ const LOOK_MS = 1_000;
  */
 export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ...parts }: LeaseParts): HeldLocks {
   const held = new Map<string, AbortController>();
+  const readers = new Map<string, (note: string) => void>();
   /** Requested, without an answer yet. */
   const arriving = new Set<string>();
   /** Released here, but not yet in the database; until then no other process can take them. */
@@ -71,6 +75,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   };
   const release = async (sessionId: string, next: string | null = null): Promise<void> => {
     if (!held.delete(sessionId)) return;
+    readers.delete(sessionId);
     keepBeating();
     await free(sessionId, next);
   };
@@ -154,6 +159,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       }
       return {
         interrupted: interrupted.signal,
+        onNote: (listener) => void readers.set(sessionId, listener),
         release: async () => {
           if (held.get(sessionId) === interrupted) await release(sessionId);
         },
@@ -173,6 +179,8 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
         returning id`;
       if (onProgress.length > 0) parts.onInterrupt(sessionId);
     },
+    note: async (sessionId, note) => parts.onNote(sessionId, note),
+    noted: (sessionId, note) => readers.get(sessionId)?.(note),
     isOurs: (sessionId) => held.has(sessionId),
     interrupted: (sessionId) => {
       // The notification may concern a turn that has ended since; the row decides.

@@ -1,6 +1,6 @@
 import type { Entry, NewEntry } from "@rkat/core/contract/entry";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { EventLog, FoldRow, LogRow } from "@rkat/core/ports/store";
+import { type EventLog, type FoldRow, hasWork, type LogRow } from "@rkat/core/ports/store";
 import { isLost, isOutrun } from "./client.ts";
 import type { Connection } from "./connection.ts";
 import { labelsOf, ROWS_MAX, type Rows } from "./rows.ts";
@@ -177,7 +177,7 @@ async function insert<B, R extends LogRow>(
         ${column(({ row }) => row.updated_at_ms)}::bigint[],
         ${column(({ row }) => row.archived ?? false)}::boolean[],
         ${column(({ row }) => row.waiting_calls ?? 0)}::bigint[],
-        ${column(({ row }) => row.has_open_turn ?? false)}::boolean[],
+        ${column(({ row }) => hasWork(row))}::boolean[],
         ${column(({ row }) => JSON.stringify(labelsOf(realm, row.labels)))}::text[],
         ${column(({ row }) => JSON.stringify(row))}::text[],
         ${column(({ isHeld }) => isHeld)}::boolean[]

@@ -1,5 +1,5 @@
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery, Wanted } from "@rkat/core/ports/memory";
-import { similarityFromMean } from "@rkat/core/stores/recall-rank-postings";
+import { meanOf, similarityFromMean } from "@rkat/core/stores/recall-rank-postings";
 import { LENGTH_SHARE, SATURATION } from "@rkat/core/text/terms";
 import { keyOf } from "@rkat/node/recall-index/posting-page";
 import { fromRow, knownVectors, type MemoryLog, numbersOf, putVectors } from "./memory-log.ts";
@@ -265,10 +265,8 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
       if (rows.length < PAGE_VECTORS_MAX) break;
       after = rows.at(-1)?.id ?? after;
     }
-    const seen = similarityFromMean(
-      asked,
-      all.map(({ numbers }) => numbers),
-    );
+    const mean = meanOf(all.map(({ numbers }) => numbers));
+    const seen = mean && similarityFromMean(asked, mean);
     return all
       .sort((a, b) => b.similarity - a.similarity || a.id - b.id)
       .slice(0, max)

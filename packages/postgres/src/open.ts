@@ -42,7 +42,7 @@ export interface Database {
   readonly connection: Connection;
   readonly realm: string;
   /** The logs of one kind; closing it leaves the database open. */
-  store<B, R extends LogRow>(kind: "session" | "agent", foldRow: FoldRow<B, R>): Store<B, R>;
+  store<B, R extends LogRow>(kind: "session" | "agent" | "schedule", foldRow: FoldRow<B, R>): Store<B, R>;
   config(): Promise<ConfigStore>;
   close(): Promise<void>;
 }
@@ -84,16 +84,18 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
     store: (kind, foldRow) => {
       const owner = randomUUID();
       const rows = createRows<ReturnType<typeof foldRow>>(connection, realm, kind);
-      const { close, isOurs, interrupted, ...locks } = createSessionLocks({
+      const { close, isOurs, interrupted, noted, ...locks } = createSessionLocks({
         connection,
         realm,
         kind,
         owner,
         leaseMs,
         onInterrupt: (sessionId) => channel.notify(`interrupt ${sessionId}`),
+        onNote: (sessionId, note) => channel.notify(`note ${sessionId} ${note}`),
       });
-      const unsubscribe = channel.listen((word, what) => {
+      const unsubscribe = channel.listen((word, what, note) => {
         if (word === "interrupt") interrupted(what);
+        if (word === "note") noted(what, note);
       });
       const parts = { connection, realm, kind, owner, foldRow, rows, now, isHeld: isOurs };
       return {

@@ -3,14 +3,19 @@ import type { Signals } from "@rkat/core/ports/store";
 import { createSessionListeners } from "@rkat/core/stores/session-listeners";
 import { type Connection, createLook } from "./connection.ts";
 
-/** The notifications on a realm's channel: a log grew, a turn must stop, the configuration changed. Ids and numbers only. */
-type Notification = `log ${string} ${number}` | `interrupt ${string}` | `config ${number}`;
+/**
+ * The notifications on a realm's channel: a log grew, a turn must stop, a message waits, the configuration changed. Ids and
+ * numbers only.
+ */
+type Notification = `log ${string} ${number}` | `interrupt ${string}` | `note ${string} ${string}` | `config ${number}`;
 
 export interface Channel extends Signals {
   notify(notification: Exclude<Notification, `log ${string}`>): void;
-  /** Calls `received` with every interrupt and change of the configuration until the returned function is called. */
-  listen(received: (kind: "interrupt" | "config", what: string) => void): () => void;
+  /** Calls `received` with every other notification until the returned function is called. */
+  listen(received: Received): () => void;
 }
+
+type Received = (kind: "interrupt" | "note" | "config", what: string, note: string) => void;
 
 export interface ChannelParts {
   readonly connection: Connection;
@@ -32,7 +37,7 @@ const SILENT_MAX = 3;
 /** Notifications between the processes of a realm, by NOTIFY; lost ones are found by polling. */
 export function createChannel({ connection, realm, isPooled, warn }: ChannelParts): Channel {
   const name = `rkat_${createHash("sha256").update(realm).digest("hex").slice(0, 16)}`;
-  const others = new Set<(kind: "interrupt" | "config", what: string) => void>();
+  const others = new Set<Received>();
   const listeners = createSessionListeners(() => attend());
   /** The known end of each subscribed log. */
   const reached = new Map<string, number>();
@@ -57,14 +62,15 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   const onPayload = (payload: string): void => {
     silentStarts = 0;
     for (const line of payload.split("\n")) {
-      const [kind, what = "", seq] = line.split(" ");
+      const [kind, what = "", seq = ""] = line.split(" ");
       if (kind === "log") {
         missedSessions.delete(what);
         // Any user of the database can send any notification, so it is not trusted as the end of the log.
         if (listeners.hasListeners(what)) reported.set(what, Number(seq));
         if (Number(seq) > (reached.get(what) ?? 0)) listeners.emit(what, Number(seq));
       }
-      if (kind === "interrupt" || kind === "config") for (const received of others) received(kind, what);
+      if (kind === "interrupt" || kind === "note" || kind === "config")
+        for (const received of others) received(kind, what, seq);
     }
   };
   const send = (notification: Notification, key: string = notification): void => {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Entry } from "@rkat/core/contract/entry";
 import { messageOf } from "@rkat/core/contract/error";
-import type { DatabaseVerification, LogRow } from "@rkat/core/ports/store";
+import { type DatabaseVerification, hasWork, type LogRow } from "@rkat/core/ports/store";
 import { createBlobs } from "./blobs.ts";
 import type { Connection } from "./connection.ts";
 import { labelsOf } from "./rows.ts";
@@ -11,6 +11,7 @@ import { sql } from "./sql.ts";
 export interface Folds {
   session(row: LogRow | undefined, id: string, entry: Entry<unknown>): LogRow;
   agent(row: LogRow | undefined, id: string, entry: Entry<unknown>): LogRow;
+  schedule(row: LogRow | undefined, id: string, entry: Entry<unknown>): LogRow;
 }
 
 /** A stored row, and the fold of its log so far. */
@@ -24,7 +25,7 @@ interface Checked {
 
 interface KeptRow {
   readonly id: string;
-  readonly kind: "session" | "agent";
+  readonly kind: "session" | "agent" | "schedule";
   readonly last_seq: number;
   readonly updated_at_ms: number;
   readonly is_archived: boolean;
@@ -69,7 +70,7 @@ export async function verifyDatabase(
     for (const log of checked.values()) {
       // A row without a log belongs to a process that is about to begin one.
       if (log.kept.folded === null && log.kept.last_seq === 0 && log.end === 0) continue;
-      counts[log.kept.kind === "agent" ? "agents" : "sessions"] += 1;
+      if (log.kept.kind !== "schedule") counts[log.kept.kind === "agent" ? "agents" : "sessions"] += 1;
       const problem = log.problem ?? endFault(log, realm);
       if (problem !== undefined) problems.push(`${log.kept.kind} ${log.kept.id} ${problem}`);
     }
@@ -156,7 +157,7 @@ function endFault({ kept, end, folded }: Checked, realm: string): string | undef
     updated_at_ms: [kept.updated_at_ms, folded.updated_at_ms],
     archived: [kept.is_archived, folded.archived ?? false],
     waiting_calls: [kept.waiting_calls, folded.waiting_calls ?? 0],
-    has_open_turn: [kept.has_open_turn, folded.has_open_turn ?? false],
+    has_open_turn: [kept.has_open_turn, hasWork(folded)],
     labels: [parse(kept.labels), labelsOf(realm, folded.labels)],
   };
   // A row of an older version may lack fields of a newer one.

@@ -146,6 +146,15 @@ function trackFiles(path: string) {
       return `${pathToFileURL(path).href}?version=${version}`;
     },
     /** Changes when one of the files does. */
-    state: () => [...files].map((file) => statSync(file, { throwIfNoEntry: false })?.mtimeMs).join(),
+    state: () => [...files].map(changedAt).join(),
   };
+}
+
+/** Undefined for a file that is missing or cannot be looked at: an editor may be replacing it. */
+function changedAt(file: string): number | undefined {
+  try {
+    return statSync(file).mtimeMs;
+  } catch {
+    return undefined;
+  }
 }

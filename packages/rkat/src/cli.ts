@@ -185,14 +185,14 @@ function parts(io: Io, servers: typeof serverParts): Parts {
       return runOwnCommand({ ...command, clock: createSystemClock() });
     },
     createScriptedModel: async (script) => (await import("@rkat/core/providers/scripted")).createScriptedModel(script),
+    self,
     loadConformance: async () => {
       const { createConformance } = await import("@rkat/conformance/conformance");
       const { readIfThere } = await import("@rkat/node/config/realm");
-      const cli = (await import("@rkat/core/ports/package-file")).workerFile("rkat", "cli");
-      if (cli === undefined) throw new Error("the package rkat cannot be found; install it to run its conformance");
+      const [command = "", ...args] = await self();
       return createConformance({
         env: io.env,
-        self: { command: process.execPath, args: [...process.execArgv, fileURLToPath(cli)] },
+        self: { command, args },
         openRuntime: async (folder, env) => {
           const { config, skills } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
           return openRuntime({ config, skills, env, projectRoot: folder, stateFolder: join(folder, "state") });
@@ -224,6 +224,13 @@ function parts(io: Io, servers: typeof serverParts): Parts {
       }
     },
   };
+}
+
+/** The words that start this program. */
+async function self(): Promise<readonly string[]> {
+  const cli = (await import("@rkat/core/ports/package-file")).workerFile("rkat", "cli");
+  if (cli === undefined) throw new Error("the package rkat cannot be found; install it");
+  return [process.execPath, ...process.execArgv, fileURLToPath(cli)];
 }
 
 async function inspectModels(env: Io["env"], config: Config): Promise<ModelOutlook> {

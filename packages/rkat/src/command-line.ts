@@ -18,6 +18,7 @@ import {
   blobRows,
   capabilitiesRow,
   modelsRow,
+  scheduleRows,
   skillRows,
   subAgentRows,
   usageRow,
@@ -28,11 +29,13 @@ import { resumeRows, runRow, settleResume } from "./commands/run.ts";
 import { sessionRows } from "./commands/session.ts";
 import { backupRows, encryptionRows, storeRows } from "./commands/store.ts";
 import { tokenRows } from "./commands/token.ts";
+import { connectRows } from "./connect/connect-command.ts";
 import { demoRow } from "./demo-command.ts";
 import { reportFailure } from "./failure.ts";
 import { configureHelp, describeHelp } from "./help.ts";
 import { createPaint, type Io } from "./io.ts";
 import { addPlaceFlags, createPlace, type Invocation, type Parts } from "./parts.ts";
+import { watchRow } from "./transfer/watch.ts";
 
 /** Runs the command line and returns the exit code. It does not throw. */
 export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
@@ -243,6 +246,7 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     runRow,
     resumeRow,
     ...sessionRows,
+    watchRow,
     ...compactRows,
     ...memoryRows,
     ...agentRows,
@@ -256,6 +260,7 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   More: [
     ...continueRows,
     demoRow,
+    ...connectRows,
     command("console [PLACE]", {
       text: "Show sessions, contexts, compactions and memory in a browser.",
       server: { help: () => CONSOLE_HELP, kind: "console" },
@@ -263,6 +268,7 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     modelsRow,
     usageRow,
     ...skillRows,
+    ...scheduleRows,
     ...subAgentRows,
     ...blobRows,
     command("rpc", {

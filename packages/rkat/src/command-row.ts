@@ -274,6 +274,7 @@ const READERS: Readonly<Record<string, ((text: string) => unknown) | string[]>> 
   name: agentName,
   seq: wholeFrom(1),
   json,
+  config: json,
   decision: ["allow", "deny"],
   shell: ["bash", "zsh", "fish"],
 };
@@ -284,7 +285,10 @@ const FIELDS: Readonly<Record<string, string>> = {
   blob: "blob_id",
   type: "event_type",
   json: "payload",
+  config: "server_config",
+  server: "server_name",
   compaction: "compaction_id",
+  schedule: "schedule_id",
 };
 
 function argumentFields({ self, id }: OpenedCall<object>): JsonObject {

@@ -141,6 +141,13 @@ describe("[G5] the first run", () => {
     expect(readdirSync(project)).toEqual([".rkat"]);
   });
 
+  it("[G5] stores no key over a file that is left out, whose keys would be lost", () => {
+    storeKey(line.cwd, "OPENAI_API_KEY", "sk-first");
+    chmodSync(keysFileOf(line.cwd), 0o644);
+    expect(() => storeKey(line.cwd, "ANTHROPIC_API_KEY", "sk-second")).toThrow("run: chmod 600");
+    expect(readFileSync(keysFileOf(line.cwd), "utf8")).toBe("OPENAI_API_KEY=sk-first\n");
+  });
+
   it("reads stored keys below the environment, and leaves out a file that others can read", () => {
     storeKey(line.cwd, "OPENAI_API_KEY", "sk-a");
     storeKey(line.cwd, "GEMINI_API_KEY", "sk-b");

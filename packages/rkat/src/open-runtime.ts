@@ -133,7 +133,7 @@ async function using<T>(opened: Opened, use: (opened: Opened) => Promise<T>): Pr
 }
 
 function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting = false }: HowOpened): Promise<Runtime> {
-  const { config, compose, mcpServers, subAgents, skills, trust } = loaded;
+  const { config, compose, mcpServers, subAgents, skills, agentsMd, trust } = loaded;
   const { io, parts, place } = invocation;
   const { yellow } = createPaint(io.stderr, io.env);
   const { projectRoot, stateFolder } = place();
@@ -142,6 +142,7 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting =
     mcpServers,
     subAgents,
     skills,
+    agentsMd,
     compose,
     trust,
     realm: configuredRealm(place(), config.store, { paths: true }),
@@ -175,8 +176,8 @@ export async function readConfiguration(
 
 /** The same for commands that report problems themselves. */
 export async function loadHere({ io, place }: Invocation): Promise<LoadedConfig> {
-  const { projectRoot, userRoot, stateFolder, storeUrl, isTrusted } = place();
-  const where = { cwd: projectRoot, home: userRoot, stateFolder, storeUrl, isTrusted };
+  const { projectRoot, userRoot, stateFolder, storeUrl, isTrusted, agentsMd } = place();
+  const where = { cwd: projectRoot, home: userRoot, stateFolder, storeUrl, isTrusted, agentsMd };
   const { loadConfig } = await import("@rkat/node/config/load-config");
   return loadConfig({ ...where, env: io.env, readFile: readIfThere });
 }

@@ -30,6 +30,8 @@ export interface Parts {
   serve(kind: ServerKind, args: readonly string[]): Promise<number>;
   /** Runs a command line that a person typed, in the project's folder; never rejects. */
   runOwnCommand(command: Omit<Parameters<typeof runOwnCommand>[0], "clock">): ReturnType<typeof runOwnCommand>;
+  /** The words that start this program, for configurations of others. */
+  self(): Promise<readonly string[]>;
   /** The scenarios that must give the same result on every surface. */
   loadConformance(): Promise<ReturnType<typeof createConformance>>;
   inspectModels(config: Config): Promise<ModelOutlook>;
@@ -63,6 +65,8 @@ export interface Place {
   readonly userRoot: string;
   /** Whether --trust was given: the project's files are trusted for this run. */
   readonly isTrusted: boolean;
+  /** Where AGENTS.md is looked for; --no-agents-md says nowhere. */
+  readonly agentsMd: "all" | "none";
   readonly realm: string;
   readonly isChosen: boolean;
   readonly stateFolder: string;
@@ -81,6 +85,7 @@ interface PlaceFlags {
   readonly contextRoot?: string;
   readonly userConfigRoot?: string;
   readonly trust?: boolean;
+  readonly agentsMd?: boolean;
 }
 
 export function addPlaceFlags(program: Command): void {
@@ -95,6 +100,7 @@ export function addPlaceFlags(program: Command): void {
     new Option("--context-root <folder>", "work on this folder instead of the current one"),
     new Option("--user-config-root <folder>", "look here for .rkat/config.toml, instead of at home"),
     new Option("--trust", "trust this project for this run only"),
+    new Option("--no-agents-md", "do not read AGENTS.md or CLAUDE.md"),
   ];
   // Accepted and ignored: programs that start other runtimes of this contract pass them.
   const accepted = [new Option("--instance <name>"), new Option("--realm-backend <name>")];
@@ -111,6 +117,14 @@ export function createPlace(io: Io, program: Command): () => Place {
   };
 }
 
+/** The same command as if it were called in another folder, without flags for the place. */
+export function invocationIn(invocation: Invocation, folder: string): Invocation {
+  const { userRoot: userConfigRoot } = invocation.place();
+  const io = { ...invocation.io, cwd: folder };
+  const place = settlePlace(io, { userConfigRoot });
+  return { ...invocation, io, place: () => place };
+}
+
 /** An address with a password is not repeated. */
 function storeFlagOf(place: string | undefined): string {
   if (place === undefined) return "";
@@ -125,6 +139,7 @@ function settlePlace(io: Io, flags: PlaceFlags): Place {
     projectRoot: resolve(cwd, flags.contextRoot ?? ""),
     userRoot: flags.userConfigRoot === undefined ? home : resolve(cwd, flags.userConfigRoot),
     isTrusted: flags.trust === true,
+    agentsMd: flags.agentsMd === false ? "none" : "all",
     storeFlag: storeFlagOf(flags.store),
     ...resolveRealm({ ...flags, cwd, home, newId: randomUUID, purpose: "cli" }),
   };

@@ -2,7 +2,9 @@ import { timingSafeEqual } from "node:crypto";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { type Caller, Scope } from "@rkat/core/contract/caller";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { z } from "@rkat/core/contract/schema";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
+import { ownerOf } from "./http/callers.ts";
 import type { CallerRuntime } from "./http/calls.ts";
 import { toRequest } from "./http/exchange.ts";
 import { type Admission, originOf } from "./http/guard.ts";
@@ -165,7 +167,6 @@ function acceptTokens(tokens: NonNullable<ServeOptions["tokens"]>): Authorize {
 
 /** Callers that are remembered: connections of MCP and kept answers belong to the same caller of later requests. */
 const CALLERS_MAX = 4_096;
-const NAME = /^[\x21-\x7e]{1,128}$/;
 
 function identifyBy(authorize: Authorize, log: (sentence: string) => void): NonNullable<Admission["identify"]> {
   const known = new Map<string, Caller>();
@@ -178,12 +179,7 @@ function identifyBy(authorize: Authorize, log: (sentence: string) => void): NonN
       });
     if (!granted) throw new RuntimeError("UNAUTHORIZED", "this request has no caller; log in, or send a token");
     const caller = callerOf(granted);
-    const key = JSON.stringify([
-      caller.name,
-      [...caller.scopes],
-      Object.entries(caller.labels).sort(),
-      caller.maxCostPerDay,
-    ]);
+    const key = JSON.stringify([ownerOf(caller), [...caller.scopes], caller.maxCostPerDay]);
     const same = known.get(key) ?? caller;
     known.delete(key);
     known.set(key, same);
@@ -193,13 +189,18 @@ function identifyBy(authorize: Authorize, log: (sentence: string) => void): NonN
   };
 }
 
-function callerOf({ name, scopes, labels = {}, maxCostPerDay }: Grant): Caller {
-  const isNamed = typeof name === "string" && NAME.test(name);
-  const isScoped = Array.isArray(scopes) && scopes.every((scope) => Scope.safeParse(scope).success);
-  const isLabelled = Object.values(labels).every((value) => typeof value === "string");
-  if (isNamed && isScoped && isLabelled) {
-    const limit = maxCostPerDay === undefined ? {} : { maxCostPerDay };
-    return { name, scopes: new Set([...scopes].sort()), labels, ...limit };
+const Granted = z.object({
+  name: z.string().regex(/^[\x21-\x7e]{1,128}$/),
+  scopes: z.array(Scope),
+  labels: z.record(z.string(), z.string()).default({}),
+  maxCostPerDay: z.number().nonnegative().optional(),
+});
+
+function callerOf(grant: Grant): Caller {
+  const { success, data } = Granted.safeParse(grant);
+  if (success) {
+    const { scopes, maxCostPerDay, ...who } = data;
+    return { ...who, scopes: new Set(scopes.sort()), ...(maxCostPerDay === undefined ? {} : { maxCostPerDay }) };
   }
   const shape = "{ name, scopes, labels }: a name without blanks, a list of scopes, and labels that are texts";
   throw new RuntimeError("INTERNAL_ERROR", `authorize must return nothing or ${shape}`);

@@ -21,10 +21,8 @@ const GRAMMARS: readonly (readonly [Grammar, Rule])[] = [
   ["gemini", geminiFault],
 ];
 
-export const GRAMMAR_COUNT = GRAMMARS.length;
-
 /** The grammar of a known provider; configured providers may speak any. */
-export function grammarOf(provider: string): Grammar | undefined {
+function grammarOf(provider: string): Grammar | undefined {
   if (provider === "anthropic" || provider === "gemini") return provider;
   return provider === "openai" ? "openai-responses" : undefined;
 }
@@ -40,6 +38,19 @@ export function grammarFaults(messages: readonly Message[]): readonly GrammarFau
     if (found !== undefined) faults.push({ grammar, ...found });
   }
   return faults;
+}
+
+/** The first fault that a provider's grammar finds, or if it is unknown, one that is a fault in every grammar. */
+export function faultFor(provider: string, messages: readonly Message[]): GrammarFault | undefined {
+  const own = grammarOf(provider);
+  let first: GrammarFault | undefined;
+  for (const [grammar, rule] of GRAMMARS) {
+    if (own !== undefined && grammar !== own) continue;
+    const found = rule(messages);
+    if (found === undefined) return undefined;
+    first ??= { grammar, ...found };
+  }
+  return first;
 }
 
 /**

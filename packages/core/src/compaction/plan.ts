@@ -75,11 +75,11 @@ export function keptOf({ items }: Plan): readonly Placed[] {
 export function replan(plan: Plan, source: readonly Placed[], isKept: (placed: Placed) => boolean): Plan {
   const order = new Map(source.map((placed, index) => [placed, index]));
   const orderOf = (placed: Placed): number => order.get(placed) ?? 0;
-  const back = plan.discarded.filter(isKept);
+  const back = plan.discarded.filter(isKept).values();
+  let next = back.next().value;
   const items: PlanItem[] = [];
   const flush = (before: number): void => {
-    while (back[0] !== undefined && orderOf(back[0]) < before)
-      items.push(...back.splice(0, 1).map((kept) => ({ kept })));
+    for (; next !== undefined && orderOf(next) < before; next = back.next().value) items.push({ kept: next });
   };
   const dropped: Placed[] = [];
   for (const item of plan.items) {

@@ -2,9 +2,10 @@ import type { CompactionTrigger, SeqRange } from "../contract/compaction.ts";
 import type { Message } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator, Judge } from "../ports/compactor.ts";
-import { activeCompaction, asKept, type Placed, prunedBy, rangesOf } from "../state/context.ts";
+import { activeCompaction, type Placed, prunedBy, rangesOf, withReferences } from "../state/context.ts";
 import { findPrunable } from "../state/transcript-text.ts";
 import type { WholeState } from "../state/whole-state.ts";
+import { isReplaced } from "../turn/skills.ts";
 import { estimateTokens } from "../turn/tokens.ts";
 import { keepAll, type Plan, type Source } from "./plan.ts";
 import type { Reading } from "./reading.ts";
@@ -65,11 +66,15 @@ export interface Prepared {
 const DRAFT_SUMMARY = "(the summary stands here)";
 
 /** Decides what would stay; gives a reason if nothing would change. */
-export function prepare(
+export async function prepare(
   state: WholeState,
   compacting: Compacting,
-  how: { trigger: CompactionTrigger; contextWindow: number | undefined },
-): Prepared | { readonly nothing: string } {
+  how: {
+    trigger: CompactionTrigger;
+    contextWindow: number | undefined;
+    yieldToEventLoop: Clock["yieldToEventLoop"];
+  },
+): Promise<Prepared | { readonly nothing: string }> {
   const transcript = [...state.transcript];
   const source = sourceOf(state, transcript);
   const { shown } = source;
@@ -82,12 +87,13 @@ export function prepare(
   if (retained.plan.discarded.length === 0 && !prunesMore(state, retained)) {
     return { nothing: "nothing to remove: every turn is among the recent turns that are kept" };
   }
+  await how.yieldToEventLoop();
   const gone = estimateTokens(retained.plan.discarded.map(({ message }) => message));
   if (retained.plan.discarded.length > 0 && gone <= introductionTokens()) {
     return { nothing: "the messages that could be removed are shorter than the shortest summary" };
   }
   const isOurs = compacting.strategy !== CUSTOM && compacting.curator === undefined;
-  const summarised = isOurs ? forSummary(shown, compacting) : structuredClone(forSummary(shown, compacting));
+  const summarised = isOurs ? forSummary(state, compacting) : structuredClone(forSummary(state, compacting));
   const discarded = new Set(retained.plan.discarded);
   const leaving = shown.flatMap((placed, at) => (discarded.has(placed) ? summarised.slice(at, at + 1) : []));
   return { source, transcript, retained, summarised, leaving, tokensTarget };
@@ -164,10 +170,16 @@ function prunesMore({ compactions }: WholeState, { pruned }: Retained): boolean 
 /** Of a larger result its beginning and end are enough for a summariser. */
 const SUMMARISED_RESULT_TOKENS_MAX = 2_000;
 
-function forSummary(shown: readonly Placed[], { prune }: Compacting): readonly Message[] {
+function forSummary({ shown: all, pins }: WholeState, { prune }: Compacting): readonly Message[] {
+  const shown = all.map((placed) => (isReplaced(placed, pins) ? withoutText(placed) : placed));
   if (!prune) return shown.map(({ message }) => message);
-  const pruned = [...findPrunable(shown, { tokensMin: SUMMARISED_RESULT_TOKENS_MAX, keepTurns: 1 })];
-  return shown.map((placed) => asKept(placed, { pruned, reshape: "as_is" }));
+  const pruned = findPrunable(shown, { tokensMin: SUMMARISED_RESULT_TOKENS_MAX, keepTurns: 1 });
+  return withReferences(shown, pruned);
+}
+
+/** A summary must not repeat instructions that were replaced. */
+function withoutText({ seq, message }: Placed): Placed {
+  return { seq, message: { ...message, body: "(an earlier version, which no longer holds)" } as Message }; // A notice.
 }
 
 export function rangesIn({ retained, transcript }: Prepared): { kept: SeqRange[]; discarded: SeqRange[] } {

@@ -1,4 +1,5 @@
 import type { Compaction } from "../contract/compaction.ts";
+import { isUntrusted, originOf } from "../contract/message.ts";
 import { cutSentences } from "../grounding/cut-sentences.ts";
 import { isInstruction } from "../grounding/specifics.ts";
 import { summarySources } from "../grounding/summary-sources.ts";
@@ -16,7 +17,7 @@ const QUOTED_CHARS_MAX = 300;
 const NOTHING_ELSE = "The summary repeated text of tools only.";
 
 /**
- * Takes the instructions out of a summary that rest on the output of tools alone: they are shown behind it as
+ * Takes the instructions out of a summary that rest on untrusted text alone: they are shown behind it as
  * quotations, with those of the summary that it replaces. Nothing else of the text changes.
  */
 export async function quoteInstructions(
@@ -40,10 +41,10 @@ export async function quoteInstructions(
   const sources = await (compacting.reading === undefined
     ? summarySources(given, asking.clock.yieldToEventLoop)
     : compacting.reading("sources", given, asking.signal));
-  const outputs = new Set(transcript.flatMap(({ seq, message }) => (message.role === "tool_results" ? [seq] : [])));
+  const untrusted = new Set(transcript.flatMap(({ seq, message }) => (isUntrusted(originOf(message)) ? [seq] : [])));
   const moved = new Map(
     sources.flatMap(({ text, seqs }) =>
-      seqs.length > 0 && seqs.every((seq) => outputs.has(seq)) ? [[text, seqs[0] ?? 0]] : [],
+      seqs.length > 0 && seqs.every((seq) => untrusted.has(seq)) ? [[text, seqs[0] ?? 0]] : [],
     ),
   );
   if (moved.size === 0) return { summary, quoted: inherited };

@@ -10,6 +10,7 @@ import type { Pruned } from "../state/transcript-text.ts";
 import type { WholeState } from "../state/whole-state.ts";
 import { isWhole } from "../text/canonical.ts";
 import { sentencesOf } from "../text/sentences.ts";
+import { agentsMdIn } from "../turn/skills.ts";
 import type { Accounting, Reading } from "./reading.ts";
 
 type Line = WorkState["lines"][number];
@@ -149,7 +150,8 @@ export function originalsOf(
   const pruned = Map.groupBy(gone.pruned, ({ seq }) => seq);
   return transcript.flatMap((placed): Placed[] => {
     const { seq, message } = placed;
-    if (discarded.has(seq)) return [placed];
+    // A version of AGENTS.md is only discarded once it no longer holds: nothing of it can be lost.
+    if (discarded.has(seq)) return agentsMdIn(message) === undefined ? [placed] : [];
     const ids = pruned.get(seq)?.map(({ tool_use_id }) => tool_use_id);
     if (ids === undefined || message.role !== "tool_results") return [];
     return [{ seq, message: { ...message, results: message.results.filter((one) => ids.includes(one.tool_use_id)) } }];

@@ -1,7 +1,8 @@
 import type { CompactionTrigger } from "../contract/compaction.ts";
 import type { CompactionResult } from "../ports/compactor.ts";
-import { asKept, type Placed } from "../state/context.ts";
+import { type Placed, withReferences } from "../state/context.ts";
 import { findPrunable, type Pruned } from "../state/transcript-text.ts";
+import { isReplaced } from "../turn/skills.ts";
 import { estimateTokens } from "../turn/tokens.ts";
 import { keptOf, type Plan, readPlan, replan, type Source } from "./plan.ts";
 import { exchangesOf, pinnedIn, turnsOf } from "./shown-messages.ts";
@@ -53,7 +54,15 @@ export function retain(retaining: Retaining): Retained {
   const kept = new Set(keptOf(drafted));
   const plan = replan(drafted, source.shown, (placed) => kept.has(placed) || pinned.has(placed));
   const saved = new Set(drafted.discarded.filter((placed) => pinned.has(placed)));
-  return { ...shrink(retaining, plan, pinned), pinned, saved };
+  const shrunk = shrink(retaining, plan, pinned);
+  return { ...shrunk, plan: withoutReplaced(shrunk.plan, source, pins), pinned, saved };
+}
+
+/** Replaced versions of AGENTS.md leave with any compaction, also from turns that stay. */
+function withoutReplaced(plan: Plan, { shown }: Source, pins: ReadonlySet<number>): Plan {
+  const kept = new Set(keptOf(plan));
+  if (plan.discarded.length === 0 || ![...kept].some((placed) => isReplaced(placed, pins))) return plan;
+  return replan(plan, shown, (placed) => kept.has(placed) && !isReplaced(placed, pins));
 }
 
 type Shrunk = Pick<Retained, "plan" | "pruned" | "notes">;
@@ -74,10 +83,9 @@ function prunedIn(
   const seqs = new Set(kept.map(({ seq }) => seq));
   const before = prunedBefore.filter(({ seq }) => seqs.has(seq));
   if (!prune) return before;
-  const isBefore = ({ seq, tool_use_id }: Pruned): boolean =>
-    before.some((known) => known.seq === seq && known.tool_use_id === tool_use_id);
+  const known = new Set(before.map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
   const found = findPrunable(kept, { tokensMin: PRUNE_TOKENS_MIN, keepTurns: how.newestTurns ?? 1 });
-  return [...before, ...found.filter((result) => !isBefore(result))];
+  return [...before, ...found.filter(({ seq, tool_use_id }) => !known.has(`${seq} ${tool_use_id}`))];
 }
 
 /** If no whole turn can go, removes the oldest exchanges, or at least the largest results that the model has read. */
@@ -175,7 +183,7 @@ function withoutNewestExchange(plan: Plan): Plan {
 function tokensOf({ source, summaryTokens }: Retaining, plan: Plan, pruned: readonly Pruned[]): number {
   const [first] = source.shown;
   const system = first?.message.role === "system" ? [first.message] : [];
-  const kept = keptOf(plan).map((placed) => asKept(placed, { pruned: [...pruned], reshape: "as_is" }));
+  const kept = withReferences(keptOf(plan), pruned);
   return estimateTokens([...system, ...kept]) + (plan.discarded.length > 0 ? summaryTokens : 0);
 }
 

@@ -113,7 +113,9 @@ type Making = Omit<CompactionJob, "append">;
 async function plan({ state, compacting, trigger, asking }: Making): Promise<Prepared | Unmade | { nothing: string }> {
   try {
     await asking.clock.yieldToEventLoop();
-    const prepared = prepare(state, compacting, { trigger, contextWindow: asking.model.contextWindow });
+    const { yieldToEventLoop } = asking.clock;
+    const { contextWindow } = asking.model;
+    const prepared = await prepare(state, compacting, { trigger, contextWindow, yieldToEventLoop });
     await asking.clock.yieldToEventLoop();
     return prepared;
   } catch (thrown) {
@@ -580,9 +582,10 @@ export async function previewCompaction(
 ): Promise<CompactResult> {
   const { model, clock, instructions } = by;
   const { compactor, strategy } = compacting;
-  const prepared = prepare(state, compacting, {
+  const prepared = await prepare(state, compacting, {
     trigger: "manual",
     contextWindow: model.contextWindow,
+    yieldToEventLoop: clock.yieldToEventLoop,
   });
   if ("nothing" in prepared) return { compacted: false, reason: prepared.nothing };
   const { source, transcript, retained } = prepared;

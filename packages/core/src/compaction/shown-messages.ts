@@ -1,7 +1,7 @@
 import { LONGTERM_HEADING, RECENT_HEADING } from "../agent-memory/tier-text.ts";
 import type { Compaction, Reshape, UserRule, WorkState } from "../contract/compaction.ts";
 import type { AssistantBlock, Message } from "../contract/message.ts";
-import { skillIn } from "../turn/skills.ts";
+import { isStanding } from "../turn/skills.ts";
 import { contentText } from "../turn/tokens.ts";
 
 /** The last message of a summary request; its text is part of the contract. */
@@ -157,8 +157,7 @@ export function pinnedIn<P extends NumberedMessage>(shown: readonly P[], pins: R
     const exchanges = exchangesOf(messages, turn);
     for (let at = turn.start; at < turn.end; at += 1) {
       if (!pins.has(shown[at]?.seq ?? 0)) continue;
-      // A skill's text is complete without its turn.
-      if (skillIn(messages[at]) !== undefined) {
+      if (isStanding(messages[at])) {
         add(at, at + 1);
         continue;
       }

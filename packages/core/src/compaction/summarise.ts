@@ -58,6 +58,7 @@ interface Wanted extends Pick<Summarising, "asking" | "compactor" | "extract" | 
 
 async function askForText(work: Wanted): Promise<Summarised> {
   let request: SummaryRequest;
+  await work.asking.clock.yieldToEventLoop();
   try {
     request = work.request();
   } catch (thrown) {

@@ -94,8 +94,8 @@ describe("compacting by hand", () => {
     for (const { compaction } of [first, second]) {
       const { sentences } = await session.summarySources(compaction?.compactionId ?? "");
       expect(sentences).toEqual([
-        { text: "The newest build is 1007.", seqs: [await seqOf(session, "Build 1007")] },
-        { text: "Build 1000 is in /srv/build/0/out.log.", seqs: [await seqOf(session, "Build 1000")] },
+        { text: "The newest build is 1007.", seqs: [await seqOf(session, "Build 1007")], origin: "user" },
+        { text: "Build 1000 is in /srv/build/0/out.log.", seqs: [await seqOf(session, "Build 1000")], origin: "user" },
         expect.objectContaining({ text: "It never snowed.", seqs: [] }),
       ]);
     }

@@ -7,6 +7,7 @@ import { pinnedIn } from "../compaction/shown-messages.ts";
 import type { SeqRange } from "../contract/compaction.ts";
 import type { EntryBodyOf } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
+import { ORIGINS, originOf } from "../contract/message.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { Service } from "../runtime/dispatch.ts";
@@ -86,7 +87,13 @@ export function createCompactions(
         if (invented.some(({ sentence }) => sentence === text)) return { doubt: "invented" };
         return doubtful.includes(text) ? { doubt: "doubtful" } : {};
       };
-      return { sentences: sentences.map(({ text, seqs }) => ({ text, seqs: [...seqs], ...doubtOf(text) })) };
+      const origins = new Map(source.map(({ seq, message }) => [seq, originOf(message)]));
+      return {
+        sentences: sentences.map(({ text, seqs }) => {
+          const origin = ORIGINS.findLast((one) => seqs.some((seq) => origins.get(seq) === one));
+          return { text, seqs: [...seqs], ...(origin === undefined ? {} : { origin }), ...doubtOf(text) };
+        }),
+      };
     },
     undoCompaction: async ({ session_id, compaction_id }) => {
       const session = await live.find(session_id);

@@ -5,6 +5,7 @@ import { Duration, isJsonTable, type JsonTable, spellDuration } from "../contrac
 import { PermissionRules } from "../contract/permission.ts";
 import { fieldOf, z } from "../contract/schema.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
+import { CreateSchedule } from "../contract/wire/schedule.ts";
 import { SubAgents } from "./agents-schema.ts";
 import { EncryptionTable, MemoryIndex, StoreTable } from "./store-schema.ts";
 import {
@@ -122,6 +123,10 @@ const Skills = z.strictObject({
   enabled: flag.default(true).meta(common("whether sessions have skills; [skills.md](skills.md)", false)),
 });
 
+const AgentsMd = z.strictObject({
+  enabled: flag.default(true).meta(common("whether sessions get AGENTS.md; [agents-md.md](agents-md.md)", false)),
+});
+
 const absent = z.literal(false, { error: "rkat has no such tools, so set it to false or remove the key" }).optional();
 const elsewhere = "of other runtimes of this contract; rkat has no such tools";
 
@@ -192,8 +197,13 @@ const OpenAi = z.strictObject({
     .default("session")
     .meta(common("what sessions made there may recall: their own words, or those of the whole project", "project")),
   tools: oneOf(["none", "memory", "safe", "workspace", "full"])
-    .default("none")
-    .meta(common("tools of ours that such a session has where its request names none", "memory")),
+    .default("memory")
+    .meta(
+      common(
+        "tools of ours that such a session has: memory, where its request has no tools, or a preset in any case",
+        "none",
+      ),
+    ),
 });
 
 const Ui = z
@@ -257,6 +267,9 @@ const Turns = z.strictObject({
   resume: flag
     .default(true)
     .describe("whether servers finish turns whose process ended; [durable-turns.md](durable-turns.md)"),
+  schedules: flag
+    .default(true)
+    .meta(common("whether servers over HTTP run schedules; [schedules.md](schedules.md)", false)),
   attempts: whole(1, 100).default(3).describe("how many processes may run a turn before it counts as failed"),
 });
 
@@ -440,6 +453,20 @@ const CataloguedModel = z.strictObject({
   provider: text.optional().describe(correction),
 });
 
+/** As they are written: what a schedule is follows from them when a server starts. */
+const Schedules = z
+  .array(z.record(z.string(), z.unknown()), { error: "write [[schedules]] tables" })
+  .superRefine((tables, issues) => {
+    const names = new Set<unknown>();
+    for (const [at, { name, ...given }] of tables.entries()) {
+      const wrong = typeof name !== "string" || name === "" || names.has(name);
+      if (wrong) issues.addIssue({ code: "custom", path: [at, "name"], message: "write a name that no other has" });
+      names.add(name);
+      for (const { path, message } of CreateSchedule.safeParse(given).error?.issues ?? [])
+        issues.addIssue({ code: "custom", path: [at, ...path], message });
+    }
+  });
+
 const sections = {
   features: z
     .array(oneOf(CAPABILITIES), { error: "write a list of capabilities" })
@@ -449,7 +476,10 @@ const sections = {
   budget: Budget.prefault({}).describe("a session ends gracefully when one is used up, and warns at 80 %"),
   ceiling: Ceiling.prefault({}).describe("limits that no request can exceed; a change takes effect at the next start"),
   limits: Limits.prefault({}),
-  turns: Turns.prefault({}).describe("turns whose process ended before they did"),
+  turns: Turns.prefault({}).describe("turns whose process ended before they did, and scheduled ones"),
+  schedules: Schedules.default([]).describe(
+    "schedules that servers make at their start and follow, each with a name; [schedules.md](schedules.md)",
+  ),
   retry: Retry.prefault({}).describe("retries after rate limits, overload and broken connections"),
   compaction: Compaction.prefault({}).describe(
     "a context that grows too large is summarised; rkat compact undo brings it back",
@@ -478,6 +508,7 @@ const sections = {
     "spans for an OpenTelemetry collector; the usual OTEL_ variables say where, too",
   ),
   skills: Skills.prefault({}).describe("knowledge that is loaded when it is needed, as with rkat skill list"),
+  agents_md: AgentsMd.prefault({}).describe("the project's instructions for models, of AGENTS.md or CLAUDE.md"),
   hooks: Hooks.prefault({}).describe("commands that watch and guard the steps of turns; [hooks.md](hooks.md)"),
   profiles: table(Profile).meta(common("models for one purpose, such as a base model that summarises", "summarizer")),
   providers: table(Provider),

@@ -76,6 +76,7 @@ function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
     ...(isRemote ? [["memory.embedder", JSON.stringify(memory)] as const] : []),
     // A price of 0 would disable every cost limit.
     ...(isJsonTable(table.prices) ? [["prices", JSON.stringify(table.prices)] as const] : []),
+    ...(Array.isArray(table.schedules) ? [[SCHEDULES, JSON.stringify(table.schedules)] as const] : []),
     ...(ceiling ? [[CEILING, JSON.stringify(table.ceiling)] as const] : []),
     // Removing an `ask` rule starts programs just as adding an `allow` rule does.
     ...(isJsonTable(permissions) ? [["permissions", JSON.stringify(permissions)] as const] : []),
@@ -116,6 +117,8 @@ export function requestsOfSettings(given: JsonTable, context: TrustRequestContex
   return { requests, table, without: withoutDangling(wanted.reduce((rest, { path }) => without(rest, path), table)) };
 }
 
+/** They run turns by themselves. */
+const SCHEDULES = "schedules";
 const HOOKS = "hooks.entries";
 
 /** The requests of hooks: each starts a command. Invalid entries are reported where the file is parsed. */
@@ -139,11 +142,13 @@ function actingKeysOf(table: JsonTable): readonly ReachingKey[] {
       key === "enabled" || isJsonTable(value) ? key : [],
     ),
   };
-  return Object.entries(sections).flatMap(([section, keys]) => {
+  const schedules = Array.isArray(table.schedules) ? [{ path: [SCHEDULES], value: table.schedules }] : [];
+  const others = Object.entries(sections).flatMap(([section, keys]) => {
     const given = table[section];
     if (!isJsonTable(given)) return [];
     return keys.flatMap((key) => (Object.hasOwn(given, key) ? [{ path: [section, key], value: given[key] }] : []));
   });
+  return [...schedules, ...others];
 }
 
 const ON_THIS_MACHINE = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i;
@@ -239,6 +244,11 @@ export function requestOfSkill(skill: {
     text: `offers the skill ${shown(name)}${beside}: ${quoted(description)}${allowed}`,
     skill: name,
   };
+}
+
+/** The request of an AGENTS.md: to give models instructions. */
+export function requestOfInstructions(bytes: number): TrustRequest {
+  return { name: "the instructions", text: `gives models its text as instructions, ${bytes} bytes` };
 }
 
 export function requestOfLink(path: string, target: string): TrustRequest {

@@ -1,6 +1,6 @@
 import { Judgement, NativeFacts, Usage } from "./event.ts";
 import { cliFlag, nonnegative, positive, share } from "./input.ts";
-import { Message } from "./message.ts";
+import { Message, ORIGINS } from "./message.ts";
 import { Economy } from "./money.ts";
 import { z } from "./schema.ts";
 
@@ -429,6 +429,10 @@ export const SummarySources = z.object({
       z.object({
         text: z.string().describe("the sentence, bullet or row, as it stands in the summary"),
         seqs: z.array(count).describe("the messages it comes from, by their seqs, the likeliest first; at most 4"),
+        origin: z
+          .enum(ORIGINS)
+          .optional()
+          .describe("the least trusted origin of these messages: user, model, import or tool; absent without messages"),
         doubt: z
           .enum(["invented", "doubtful"])
           .optional()
@@ -446,3 +450,6 @@ export const Forgotten = {
 
 /** What stands where something was forgotten. */
 export const FORGOTTEN = "[forgotten]";
+/** The same where the text was shorter. */
+export const FORGOTTEN_SHORT = "…";
+export const FORGOTTEN_SHORTER = "-";

@@ -112,6 +112,12 @@ export function describeEvent(event: AgentEvent): EventLine {
     }
     case "stream_truncated":
       return notice(event.reason);
+    case "message_queued":
+      return remark(`message of ${senderOf(event.source)} queued (${event.when_busy})`);
+    case "message_delivered":
+      return remark(`message of ${senderOf(event.source)} delivered`);
+    case "message_removed":
+      return remark(`message removed from the inbox${event.why === undefined ? "" : `: ${event.why}`}`, "warn");
     case "background_job_completed":
       return remark(`job ${event.display_name} ended: ${event.terminal_status}`);
     case "transcript_rewrite_committed": {
@@ -253,4 +259,9 @@ export function parentageOf({
   const { parent, parent_call, agent } = labels;
   // Users may set a label of one of these names; only a sub-agent's session has all three.
   return parent === undefined || parent_call === undefined || agent === undefined ? undefined : { parent, agent };
+}
+
+function senderOf(source: AgentEventOf<"message_queued">["source"]): string {
+  if (source === undefined || source.type === "user") return "the user";
+  return source.id === undefined ? `a ${source.type}` : `${source.type} ${source.id}`;
 }

@@ -1,5 +1,6 @@
 import { CompactionFacts, ContextPart, Forgotten, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
 import { Adoption, AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
+import { InboxSource, WhenBusy } from "./input.ts";
 import { Content, Message, StopReason, ToolResult } from "./message.ts";
 import { Cost } from "./money.ts";
 import { Answer, AskedEntry, TurnInputs } from "./permission.ts";
@@ -10,6 +11,11 @@ import { SessionSettings } from "./session.ts";
 const count = z.number().int().nonnegative();
 const messageOf = <R extends Message["role"]>(role: R) =>
   Message.refine((message): message is Extract<Message, { role: R }> => message.role === role);
+
+const QueuedMessage = Message.refine(
+  (message): message is Extract<Message, { role: "user" | "system_notice" }> =>
+    message.role === "user" || message.role === "system_notice",
+);
 
 /** How a turn ended. The text it ended with is not repeated: `text_seq` points at the entry that holds it. */
 export const TurnEnd = z.discriminatedUnion("status", [
@@ -61,6 +67,8 @@ const TurnSetup = z.object({
   tool_choice: z.union([z.literal("required"), z.object({ name: z.string() })]).optional(),
   /** Identifies the request, so that a repeated one gets the end of this turn. */
   request_key: z.string().optional(),
+  /** The queued message that it was begun with. */
+  inbox_id: z.string().optional(),
 });
 export type TurnSetup = z.infer<typeof TurnSetup>;
 
@@ -187,7 +195,15 @@ export const EntryBody = z.discriminatedUnion("kind", [
   /** A step of a running call has ended; if the call runs again, the step returns this value instead of running. */
   z.object({ kind: z.literal("step_ended"), call_id: z.string(), name: z.string(), value: z.unknown() }),
   /** A command runs in the background from here on, also if this process ends. */
-  z.object({ kind: z.literal("job_started"), job_id: z.string(), command: z.string(), timeout_ms: count, ...Place }),
+  z.object({
+    kind: z.literal("job_started"),
+    job_id: z.string(),
+    command: z.string(),
+    timeout_ms: count,
+    ...Place,
+    /** Its end begins a turn, with these inputs. */
+    begins_turn: TurnSetup.optional(),
+  }),
   z.object({
     kind: z.literal("job_ended"),
     job_id: z.string(),
@@ -276,6 +292,32 @@ export const EntryBody = z.discriminatedUnion("kind", [
     usage: Usage,
     tool_calls: count,
   }),
+  /** A message waits for the session to be free, or for the running turn's next model call. */
+  z.object({
+    kind: z.literal("message_queued"),
+    id: z.string(),
+    when_busy: WhenBusy.exclude(["reject"]),
+    /** That of the user, or a notice: what others send is data. */
+    message: QueuedMessage,
+    source: InboxSource,
+    /** Fields of `turn/start` for its turn. */
+    options: z.record(z.string(), z.unknown()).optional(),
+    setup: TurnSetup.optional(),
+    by,
+  }),
+  /**
+   * A queued message reaches the model: with the next call of the running turn, or with the turn that the entry before it
+   * begins. That of the user that begins a turn is in `turn_opened`, whose setup names it.
+   */
+  z.object({
+    kind: z.literal("message_delivered"),
+    id: z.string(),
+    message: QueuedMessage,
+    source: InboxSource,
+    by,
+  }),
+  /** A queued message does not reach the model. */
+  z.object({ kind: z.literal("message_removed"), id: z.string(), why: z.string().optional(), by }),
   z.object({ kind: z.literal("turn_closed"), end: TurnEnd }),
   z.object({ kind: z.literal("archived") }),
   /**

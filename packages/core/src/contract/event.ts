@@ -1,4 +1,5 @@
 import { HookPoint } from "./hook.ts";
+import { InboxSource, WhenBusy } from "./input.ts";
 import { Content, ContentBlock, StopReason } from "./message.ts";
 import { Cost, Economy } from "./money.ts";
 import { Answer, AskedCall, approval_id } from "./permission.ts";
@@ -141,6 +142,8 @@ const ToolConfigChange = z.object({
 
 const error = z.string().describe("what went wrong");
 const text = z.string().describe("the whole text");
+const message_id = z.string().describe("the id of the message, where it was in the inbox");
+const inboxMessage = { session_id, message_id, source: InboxSource.optional().describe("who sent it") };
 const delta = z.string().describe("the next piece of the text");
 const duration_ms = count.describe("how long it took, in milliseconds");
 const is_error = z.boolean().describe("whether the tool failed");
@@ -183,7 +186,11 @@ const event = <const T extends string, F extends z.ZodRawShape>(type: T, meaning
 
 /** Every event that a listener of a session can receive. Names and fields are the wire's. */
 export const AgentEvent = z.discriminatedUnion("type", [
-  event("run_started", "a turn has begun", { session_id, prompt: Content.describe("the prompt") }),
+  event("run_started", "a turn has begun", {
+    session_id,
+    prompt: Content.describe("the prompt"),
+    message_id: message_id.optional(),
+  }),
   event("run_completed", "a turn has ended", {
     session_id,
     result: z.string().describe("its last text"),
@@ -196,6 +203,15 @@ export const AgentEvent = z.discriminatedUnion("type", [
       .optional()
       .describe("the ids of the calls that it ended with, for the client to run"),
     terminal_cause_kind: TerminalCause.optional().describe("why it stopped short; absent where the model ended it"),
+  }),
+  event("message_queued", "a message waits in the session's inbox", {
+    ...inboxMessage,
+    when_busy: WhenBusy.describe("how it was sent"),
+  }),
+  event("message_delivered", "a message of the inbox reaches the model", inboxMessage),
+  event("message_removed", "a message of the inbox does not reach the model", {
+    ...inboxMessage,
+    why: z.string().optional().describe("why, in a sentence; absent where a caller removed it"),
   }),
   event("turn_adopted", "another process continues the turn", { session_id, ...Adoption }),
   event("extraction_succeeded", "a structured result was extracted", {

@@ -42,7 +42,7 @@ export const Forget = z
         .string(named)
         .refine((text) => text.trim().length >= TEXT_CHARS_MIN && text.length <= TEXT_CHARS_MAX, named)
         .optional()
-        .describe("forget every message and memory that contains this, in any case, spacing and encoding")
+        .describe("forget every message, memory and schedule that contains this, in any case, spacing and encoding")
         .meta({ examples: ["ada@example.org"] }),
     ),
     query: cliFlag(
@@ -81,6 +81,7 @@ export type Forget = z.infer<typeof Forget>;
 const Going = z.object({
   session_id: z.string().optional().describe("the session it is of"),
   agent: z.string().optional().describe("the agent whose memory or note it is"),
+  schedule_id: z.string().optional().describe("the schedule whose definition it is"),
   seq: count.describe("its number in the log"),
   kind: z.string().describe("what it is"),
   at: z.string().describe("its time, in RFC 3339"),
@@ -91,8 +92,12 @@ export type Going = z.infer<typeof Going>;
 const ForgottenLog = z.object({
   session_id: z.string().optional().describe("the session"),
   agent: z.string().optional().describe("or the agent"),
+  schedule_id: z
+    .string()
+    .optional()
+    .describe("or the schedule; it is deleted, unless only an earlier definition of it is erased"),
   all: z.boolean().describe("whether all of it is erased"),
-  messages: count.describe("erased messages, memories and notes"),
+  messages: count.describe("erased messages, memories, notes and definitions of schedules"),
   cut: count.describe("summaries that lost sentences"),
   holes: z.array(SeqRange).describe("the shortened entries"),
 });
@@ -113,7 +118,7 @@ export const ForgetReceipt = z.object({
     .enum(["session", "sessions", "message", "messages", "agent", "memory", "text"])
     .describe("what was to be erased"),
   by: z.string().optional().describe("the name of the caller"),
-  logs: z.array(ForgottenLog).describe("the sessions and agents with erased content"),
+  logs: z.array(ForgottenLog).describe("the sessions, agents and schedules with erased content"),
   blobs: count.describe("files kept beside the logs that were removed"),
   settings: settings.optional(),
   scan: z
@@ -130,6 +135,7 @@ export const ForgetReceipt = z.object({
       z.object({
         session_id: z.string().optional().describe("the session it is of"),
         agent: z.string().optional().describe("or the agent"),
+        schedule_id: z.string().optional().describe("or the schedule"),
         seq: count.describe("its number in the log"),
       }),
     )
@@ -149,8 +155,8 @@ export const Signed = z.object({
 
 export const ForgetResult = z.object({
   dry_run: z.boolean().describe("whether nothing was changed"),
-  logs: z.array(ForgottenLog).describe("the sessions and agents with erased content, or that would have it"),
-  going: z.array(Going).describe("the messages, memories and notes to erase, at most 1,000"),
+  logs: z.array(ForgottenLog).describe("the sessions, agents and schedules with erased content, or that would have it"),
+  going: z.array(Going).describe("the messages, memories, notes and definitions of schedules to erase, at most 1,000"),
   more: count.describe("of them, those that are not listed"),
   settings: settings.optional(),
   receipt: ForgetReceipt.optional().describe("of an erasure: what was done and what was found afterwards"),

@@ -59,14 +59,20 @@ export function accepts(schema: core.$ZodType, value: unknown): boolean {
 const NAMES_DEPTH_MAX = 128;
 
 /** Throws INVALID_PARAMS for the one name under which nothing is kept: its value would be dropped silently. */
-export function requireNames(value: unknown, path: readonly string[] = []): void {
-  if (typeof value !== "object" || value === null || path.length > NAMES_DEPTH_MAX) return;
-  if (Object.hasOwn(value, "__proto__")) {
-    throw new RuntimeError("INVALID_PARAMS", `${[...path, "__proto__"].join(".")}: choose another name for it`);
+export function requireNames(value: unknown, above: readonly string[] = []): void {
+  const found = pathOfProto(value, above.length);
+  if (found === undefined) return;
+  throw new RuntimeError("INVALID_PARAMS", `${[...above, ...found].join(".")}: choose another name for it`);
+}
+
+function pathOfProto(value: unknown, depth: number): readonly string[] | undefined {
+  if (typeof value !== "object" || value === null || depth > NAMES_DEPTH_MAX) return undefined;
+  if (Object.hasOwn(value, "__proto__")) return ["__proto__"];
+  for (const name of Object.keys(value)) {
+    const found = pathOfProto(Reflect.get(value, name), depth + 1);
+    if (found !== undefined) return [name, ...found];
   }
-  for (const [name, inner] of Object.entries(value)) {
-    if (typeof inner === "object" && inner !== null) requireNames(inner, [...path, name]);
-  }
+  return undefined;
 }
 
 /** One sentence that names each wrong field and what it should be. */
@@ -257,7 +263,7 @@ export type SkillRef = z.infer<typeof SkillRef>;
 
 /** The sentence each of {@link UNSERVED} is refused with. */
 export const WHY_UNSERVED = {
-  enable_schedule: "there are no scheduled turns",
+  enable_schedule: "there are no tools for schedules; schedule/create makes one",
   enable_workgraph: "there are no work graphs",
   enable_mob: "there are no mobs",
   enable_web_search: "there is no web search of the provider's; an MCP server may bring one",
@@ -297,3 +303,25 @@ export function asksForNothing(value: unknown, depth = 1): boolean {
   if (typeof value !== "object" || depth > ASKED_DEPTH_MAX) return false;
   return Object.values(value).every((inner) => asksForNothing(inner, depth + 1));
 }
+
+const busyWanted = { error: "write reject, queue, steer or interrupt" };
+/** What happens to a prompt while the session is busy. */
+export const WhenBusy = z.enum(["reject", "queue", "steer", "interrupt"], busyWanted);
+export type WhenBusy = z.infer<typeof WhenBusy>;
+
+/** Who sent a queued message. */
+export const InboxSource = z.object({
+  type: z.enum(["user", "job", "goal", "session", "schedule"]).describe("user, or what sent it on its own"),
+  id: z.string().optional().describe("the id of that job, session or schedule"),
+});
+export type InboxSource = z.infer<typeof InboxSource>;
+
+/** Messages that wait in one session, at most. */
+export const INBOX_MAX = 100;
+
+export const when_busy = cliFlag(
+  "--when-busy <what>",
+  WhenBusy.optional().describe(
+    "while the session is busy: reject, the default · queue, run after · steer, show it to the running turn · interrupt it, then run",
+  ),
+);

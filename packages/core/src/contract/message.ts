@@ -149,6 +149,17 @@ function jsonOf(value: unknown): string | undefined {
 
 const created_at = z.string().describe("its time, in RFC 3339");
 
+export const messageOrigin = z
+  .literal("import", { error: 'write "import", or leave it out' })
+  .optional()
+  .describe("only on a message of an imported conversation: it is data, and gives no instructions");
+
+export const importedModel = z
+  .string()
+  .max(300, { error: "write at most 300 characters" })
+  .optional()
+  .describe("only on an answer of an imported conversation: the model that wrote it");
+
 export const Message = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("system").describe("the system prompt"),
@@ -167,12 +178,21 @@ export const Message = z.discriminatedUnion("role", [
       })
       .optional()
       .describe("only on the text of a skill: no compaction removes it"),
+    agents_md: z
+      .object({
+        key: z.string().describe("the file, as AGENTS.md or ../AGENTS.md"),
+        version: z.number().int().positive().describe("1, and one more after each change"),
+        sha256: z.string().describe("the hash of its text"),
+      })
+      .optional()
+      .describe("only on the text of an AGENTS.md: compactions keep the newest version word for word"),
     created_at,
   }),
   z.object({
     role: z.literal("user").describe("a message of the user"),
     content: Content.describe("a text, or a list of content blocks"),
     created_at,
+    origin: messageOrigin,
     compaction_id: z
       .string()
       .optional()
@@ -183,6 +203,8 @@ export const Message = z.discriminatedUnion("role", [
     blocks: z.array(AssistantBlock).describe("its parts, in their order"),
     stop_reason: StopReason.describe("why the model stopped"),
     created_at,
+    origin: messageOrigin,
+    model: importedModel,
   }),
   z.object({
     role: z.literal("tool_results").describe("the results of tools"),
@@ -194,6 +216,21 @@ export type Message = z.infer<typeof Message>;
 export type AssistantMessage = Extract<Message, { role: "block_assistant" }>;
 export type ToolResultsMessage = Extract<Message, { role: "tool_results" }>;
 export type ToolUseBlock = Extract<AssistantBlock, { block_type: "tool_use" }>;
+
+/** Where texts come from, the most trusted first. */
+export const ORIGINS = ["user", "model", "import", "tool"] as const;
+export type Origin = (typeof ORIGINS)[number];
+
+export function originOf(message: Message): Origin {
+  if (message.role === "tool_results") return "tool";
+  if ("origin" in message && message.origin !== undefined) return message.origin;
+  return message.role === "block_assistant" ? "model" : "user";
+}
+
+/** Whether a text of this origin gives no instructions. */
+export function isUntrusted(origin: Origin): boolean {
+  return origin === "import" || origin === "tool";
+}
 
 /** A block as text: media are named, for readers that cannot show them. */
 export function blockText(block: ContentBlock): string {

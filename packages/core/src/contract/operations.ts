@@ -36,12 +36,15 @@ import {
   EVENT_OPERATIONS,
   ExternalEvent,
   ExternalEventOutcome,
+  INBOX_OPERATIONS,
   InjectContext,
   InjectedContext,
   REWRITE_OPERATIONS,
+  SESSION_SERVER_OPERATIONS,
 } from "./session-operations.ts";
 import { SKILL_OPERATIONS } from "./skill.ts";
 import { ResumeTool, RunTool } from "./wire/mcp-tools.ts";
+import { SCHEDULE_OPERATIONS } from "./wire/schedule.ts";
 
 /** A row that changes something says whether that is audited; one whose input names no session, what callers see. */
 type Operation = Row &
@@ -146,7 +149,11 @@ export const OPERATIONS = {
   },
   finishTurn: {
     summary: "Finish a turn whose process ended; steps that are in its log are not repeated.",
-    input: OneSession,
+    input: OneSession.extend({
+      turn: positive
+        .optional()
+        .describe("the turn, by the seq of its run_started: its end is given, also if it runs elsewhere or is over"),
+    }),
     output: RunResult,
     rpc: "turn/finish",
     http: "POST /sessions/{session_id}/finish",
@@ -266,8 +273,10 @@ export const OPERATIONS = {
     effect: "adds",
     requires: "session-store",
   },
+  ...INBOX_OPERATIONS,
   ...PORTABLE_OPERATIONS,
   ...APPROVAL_OPERATIONS,
+  ...SESSION_SERVER_OPERATIONS,
   ...REWRITE_OPERATIONS,
   readContext: {
     summary: "Read the model's context now, or at an earlier call, byte for byte.",
@@ -405,6 +414,7 @@ export const OPERATIONS = {
     scope: "read",
     sees: "own",
   },
+  ...SCHEDULE_OPERATIONS,
   ...CONFIG_OPERATIONS,
   ...SKILL_OPERATIONS,
   ...USAGE_OPERATIONS,

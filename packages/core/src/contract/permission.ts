@@ -90,7 +90,7 @@ export type PermissionPattern =
   | { readonly kind: "tool"; readonly tool: string }
   | { readonly kind: "shell"; readonly words: readonly string[] }
   | { readonly kind: "path"; readonly tool: string; readonly path: string }
-  | { readonly kind: "mcp"; readonly server: string; readonly tool: string };
+  | { readonly kind: "mcp"; readonly server: string; readonly tool: string; readonly fingerprint?: string };
 
 /** Reads a pattern; a text in its place says what is wrong with it and what to write. */
 export function readPattern(text: string): PermissionPattern | string {
@@ -122,8 +122,12 @@ export function readPattern(text: string): PermissionPattern | string {
   }
   const [, server = "", tool = "*"] = /^([^:]*)(?::(.*))?$/s.exec(inside) ?? [];
   if (server === "" || tool === "") return `${shown} names no server or no tool; write mcp(server) or mcp(server:tool)`;
-  return { kind: "mcp", server, tool };
+  const [, named = tool, fingerprint] = FINGERPRINTED.exec(tool) ?? [];
+  return { kind: "mcp", server, tool: named, ...(fingerprint === undefined ? {} : { fingerprint }) };
 }
+
+/** What an answer allows is a tool of an MCP server as it was described then. */
+const FINGERPRINTED = /^(.*)#([0-9a-f]{32})$/s;
 
 const EXAMPLES: Readonly<Record<string, string>> = { shell: "shell(git *)", mcp: "mcp(server:tool)" };
 

@@ -1,5 +1,6 @@
 import { AgentName } from "./agent.ts";
 import { cliFlag, nonnegative, positive } from "./input.ts";
+import { MESSAGES_MAX, RewriteMessage } from "./rewrite.ts";
 import { z } from "./schema.ts";
 import { SessionId } from "./session.ts";
 
@@ -179,6 +180,63 @@ const ImportedPage = z.object({
   complete: z.boolean().describe("whether the import is complete"),
 });
 
+const SUMMARY_CHARS_MAX = 1_000_000;
+const COMPACTIONS_MAX = 1_000;
+const shortText = { error: "write a text of 1 to 300 characters" };
+const ForeignText = z.string(shortText).min(1, shortText).max(300, shortText);
+const ForeignTime = z.iso.datetime({ offset: true, error: "write a time as in 2026-01-31T12:00:00Z" });
+
+/** A compaction that another program made of its own conversation. */
+const ForeignCompaction = z.strictObject({
+  at: nonnegative.describe("how many messages of the conversation came before it"),
+  summary: z
+    .string()
+    .max(SUMMARY_CHARS_MAX, { error: `write at most ${SUMMARY_CHARS_MAX} characters` })
+    .describe("the summary that the other program continued with"),
+  keeps: nonnegative.default(0).describe("how many of the last messages before it stayed in its context"),
+  created_at: ForeignTime.optional().describe("when it was made; without it, the time of the message before it"),
+  model: ForeignText.optional().describe("the model that wrote the summary"),
+  trigger: z
+    .enum(["threshold", "manual"], { error: "write threshold or manual" })
+    .default("threshold")
+    .describe("threshold: the context was full; manual: it was asked for"),
+});
+export type ForeignCompaction = z.input<typeof ForeignCompaction>;
+
+const ImportHistory = z.strictObject({
+  source: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, { error: "write a name of lower-case letters, digits and -, such as codex" })
+    .describe("the program that made the conversation, such as claude-code"),
+  source_id: ForeignText.describe("the id of the conversation there; with the source it decides the session's id here"),
+  parent_id: ForeignText.optional().describe("of a sub-agent's conversation: the id there of the one that started it"),
+  labels: z
+    .record(z.string(), z.string())
+    .default({})
+    .describe("labels of a new session, besides imported_from and imported_id"),
+  model: ForeignText.optional().describe("the model that continues a new session; without it, the configured one"),
+  system_prompt: z.string().optional().describe("the system prompt of a new session"),
+  after: nonnegative.default(0).describe("how many messages of the conversation come before these"),
+  history: z
+    .array(RewriteMessage, { error: "write a list of messages" })
+    .max(MESSAGES_MAX, { error: `write at most ${MESSAGES_MAX} messages; the rest goes into further calls` })
+    .describe("messages of users, of the model and of tools, oldest first"),
+  compactions: z
+    .array(ForeignCompaction)
+    .max(COMPACTIONS_MAX, { error: `write at most ${COMPACTIONS_MAX} compactions` })
+    .default([])
+    .describe("compactions that the other program made between these messages"),
+});
+
+const ImportedHistory = z.object({
+  session_id: z.string().describe("the session's id here, the same for every import of the conversation"),
+  messages: count.describe("the messages of the conversation that are there now"),
+  added: count.describe("of them, those that this call added"),
+  replaced: count.describe("messages of an earlier import that are different now; the log keeps the earlier ones"),
+  compactions: count.describe("the compactions that this call added"),
+  skipped: z.string().optional().describe("why nothing was added, although the conversation has more messages"),
+});
+
 /** The rows of the table about what is carried elsewhere. */
 export const PORTABLE_OPERATIONS = {
   exportSession: {
@@ -207,6 +265,21 @@ export const PORTABLE_OPERATIONS = {
     sees: "project",
     audited: { action: "session_imported", counts: ["last_seq"] },
     effect: "adds",
+    requires: "session-store",
+  },
+  importHistory: {
+    summary: "Add a conversation of another program as a session, or what is new of it since it was last imported.",
+    input: ImportHistory,
+    output: ImportedHistory,
+    rpc: "session/import_history",
+    http: "POST /sessions/import_history",
+    mcp: "meerkat_import_history",
+    mcpListed: false,
+    cli: "rkat session import FILE",
+    scope: "admin",
+    sees: "project",
+    audited: { action: "history_imported", counts: ["added"] },
+    effect: "idempotent",
     requires: "session-store",
   },
   exportAgent: {

@@ -1,5 +1,14 @@
 import { cliFlag, nonnegative } from "./input.ts";
-import { AssistantBlock, CONTENT_KINDS, ContentBlock, type Message, StopReason, ToolResult } from "./message.ts";
+import {
+  AssistantBlock,
+  CONTENT_KINDS,
+  ContentBlock,
+  importedModel,
+  type Message,
+  messageOrigin,
+  StopReason,
+  ToolResult,
+} from "./message.ts";
 import { z } from "./schema.ts";
 
 const count = z.number().int().nonnegative();
@@ -55,6 +64,7 @@ const WrittenMessage = z.discriminatedUnion(
       role: z.literal("user").describe("a message of the user"),
       content: z.union(CONTENT_KINDS, contentWanted).describe("a text, or a list of content blocks"),
       created_at,
+      origin: messageOrigin,
     }),
     LegacyAnswer,
     z.object({
@@ -62,6 +72,8 @@ const WrittenMessage = z.discriminatedUnion(
       blocks: z.array(AssistantBlock).describe("its parts, in their order"),
       stop_reason,
       created_at,
+      origin: messageOrigin,
+      model: importedModel,
     }),
     z.object({
       role: z.literal("tool_results").describe("the results of tools"),

@@ -48,7 +48,7 @@ export declare namespace z {
 
 /** Methods that make another schema: all that take a schema; one without that is missing only creates its schema early. */
 const CHAINED: ReadonlySet<PropertyKey> = new Set(
-  `and array catch catchall clone default describe extend int length loose max meta min nonempty nonnegative nullable nullish omit optional or
+  `and array catch catchall clone default describe exclude extend int length loose max meta min nonempty nonnegative nullable nullish omit optional or
    partial pick pipe positive prefault readonly refine regex required safeExtend startsWith strict superRefine transform trim url uuid`.split(
     /\s+/,
   ),

@@ -131,6 +131,7 @@ const PartKind = z.enum([
   "system",
   "summary",
   "work_state",
+  "agents_md",
   "pinned",
   "expanded",
   "turn",
@@ -160,7 +161,9 @@ export const SessionContext = z.object({
       z.object({
         kind: z
           .string()
-          .describe("system, summary, work_state (the end of the summary's message), pinned, expanded or turn"),
+          .describe(
+            "system, summary, work_state (the end of the summary's message), agents_md, pinned, expanded or turn",
+          ),
         seqs: z.tuple([whole, whole]).describe("the first and the last seq of its messages"),
         estimated_tokens: whole.describe("its estimated tokens"),
       }),

@@ -1,11 +1,11 @@
 import { ContractVersion } from "./capability.ts";
 import { AgentEvent } from "./event.ts";
-import { cliFlag, positive } from "./input.ts";
+import { cliFlag, InboxSource, positive, WhenBusy } from "./input.ts";
 import { TextBlock } from "./message.ts";
 import { Answer, AskedCall, approval_id, Remember } from "./permission.ts";
 import { ForkReplacing, ReadRevision, RestoreRevision, RewriteCommit, RewriteTranscript } from "./rewrite.ts";
-import { z } from "./schema.ts";
-import { Named, SessionId } from "./session.ts";
+import { fieldOf, z } from "./schema.ts";
+import { CheckedServer, Named, SessionId } from "./session.ts";
 import { ForkedSession, MessagePage, SessionHistory } from "./session-info.ts";
 
 const TEXT_CHARS_MAX = 1_000_000;
@@ -240,6 +240,106 @@ export const APPROVAL_OPERATIONS = {
     cli: "rkat session approve ID",
     scope: "approve",
     audited: { action: "approval_answered" },
+  },
+} as const;
+
+const message_id = z.string().min(1).describe("the message, by its id");
+
+const InboxMessage = z.object({
+  message_id: message_id,
+  when_busy: WhenBusy.describe("how it was sent: steer and interrupt go before queue"),
+  source: InboxSource.describe("who sent it"),
+  text: z.string().describe("the beginning of its text"),
+  queued_at: z.string().describe("when it was queued, as ISO 8601"),
+});
+export type InboxMessage = z.infer<typeof InboxMessage>;
+
+/** The rows of the table about messages that wait. */
+export const INBOX_OPERATIONS = {
+  readInbox: {
+    summary: "List the messages that wait in a session, the next one first.",
+    input: z.strictObject({ session_id: SessionId }),
+    output: z.object({ messages: z.array(InboxMessage).describe("the messages that wait, the next one first") }),
+    rpc: "session/inbox",
+    method: "inbox",
+    http: "GET /sessions/{session_id}/inbox",
+    mcp: "meerkat_inbox",
+    mcpListed: false,
+    cli: "rkat session inbox ID",
+    scope: "read",
+  },
+  removeInboxMessage: {
+    summary: "Remove a message that waits in a session, before it reaches the model.",
+    input: z.strictObject({
+      session_id: SessionId,
+      message_id: cliFlag("MESSAGE", message_id),
+    }),
+    output: z.object({ removed: z.literal(true).describe("that it does not reach the model") }),
+    namesSession: true,
+    rpc: "session/inbox_remove",
+    http: "DELETE /sessions/{session_id}/inbox/{message_id}",
+    mcp: "meerkat_inbox_remove",
+    mcpListed: false,
+    cli: "rkat session unqueue ID MESSAGE",
+    scope: "run",
+    audited: false,
+    effect: "idempotent",
+  },
+} as const;
+
+const persisted = z
+  .literal(false, { error: "the session keeps its servers; write a server of every session into .rkat/mcp.toml" })
+  .nullish()
+  .describe("false: the session keeps the change, and no file is written");
+const server_name = z.string().min(1, { error: "write the name of a server" }).describe("the server, by its name");
+const OfServer = OneSession.extend({ server_name: cliFlag("SERVER", server_name), persisted });
+
+const McpChange = z.object({
+  session_id: z.string().describe("the session's id"),
+  operation: z.enum(["add", "remove", "reload"]).describe("what was asked for"),
+  server_name: z.string().optional().describe("the server; absent for all"),
+  status: z.literal("staged").describe("stored, and holds from the next turn on"),
+  persisted: z.literal(false).describe("that no file was written"),
+  applied_at_turn: z.number().int().describe("the number of that turn"),
+});
+
+/** The rows of the table about the MCP servers of one session. */
+export const SESSION_SERVER_OPERATIONS = {
+  addMcpServer: {
+    summary: "Add an MCP server to a session: its tools are there from the next turn on.",
+    input: OneSession.extend({
+      server_config: cliFlag("CONFIG", CheckedServer.describe("the server: a command to start, or a url")),
+      persisted,
+    }),
+    output: McpChange,
+    rpc: "mcp/add",
+    http: "POST /sessions/{session_id}/mcp/add",
+    cli: "rkat session add-server ID CONFIG",
+    scope: "admin",
+    audited: { action: "mcp_server_added" },
+    effect: "adds",
+  },
+  removeMcpServer: {
+    summary: "Remove an MCP server from a session, also a configured one: its tools are gone from the next turn on.",
+    input: OfServer,
+    output: McpChange,
+    rpc: "mcp/remove",
+    http: "POST /sessions/{session_id}/mcp/remove",
+    cli: "rkat session remove-server ID SERVER",
+    scope: "run",
+    audited: { action: "mcp_server_removed" },
+  },
+  reloadMcpServers: {
+    summary: "Connect again to an MCP server of a session, or to all of them, before the next turn.",
+    input: OfServer.extend({ server_name: fieldOf(OfServer, "server_name").optional() }),
+    output: McpChange,
+    rpc: "mcp/reload",
+    rpcNulls: true,
+    http: "POST /sessions/{session_id}/mcp/reload",
+    cli: "rkat session reload-servers ID [SERVER]",
+    scope: "run",
+    audited: false,
+    effect: "idempotent",
   },
 } as const;
 

@@ -1,7 +1,7 @@
 import { CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
 import { HooksOverride } from "./hook.ts";
-import { BudgetLimits, cliFlag, nonnegative, positive, SKILL_FIELDS, UNSERVED } from "./input.ts";
+import { BudgetLimits, cliFlag, nonnegative, positive, SKILL_FIELDS, UNSERVED, when_busy } from "./input.ts";
 import { ClientResults, ClientTool, ClientTools, CONTENT_KINDS, type Content, PendingCall } from "./message.ts";
 import { Cost } from "./money.ts";
 import { PermissionRules } from "./permission.ts";
@@ -56,6 +56,77 @@ const isSaid = (prompt: Content): boolean => (typeof prompt === "string" ? promp
 const isEmpty = { error: "the prompt is empty" };
 const Prompt = AnyPrompt.refine(isSaid, isEmpty);
 
+const words = z.string({ error: "write a text in quotes" });
+const texts = z.record(z.string(), words, { error: 'write a table of texts, like { NAME = "value" }' });
+const NAME_CHARS_MAX = 64;
+const named = { error: `write a name of 1 to ${NAME_CHARS_MAX} characters` };
+const program = { error: "write the program to start, or the server's address as url" };
+
+/** An MCP server, as files and requests write it. */
+export const SERVER_FIELDS = {
+  name: z.string(named).min(1, named).max(NAME_CHARS_MAX, named).describe("the prefix of its tools: mcp__NAME__TOOL"),
+  command: z.string(program).min(1, program).optional().describe("the program to start"),
+  args: z
+    .array(words, { error: 'write a list of texts, like ["-y", "a-server"]' })
+    .optional()
+    .describe("the program's arguments"),
+  env: texts.optional().describe(`the program's variables; \${NAME} in a value is a variable of the runtime`),
+  url: z
+    .url({ protocol: /^https?$/, error: "write an address like https://example.com/mcp" })
+    .refine((url) => !/^[a-z]+:\/\/[^/]*@/i.test(url), {
+      error: "write the address without a user name or password, and put what gives access into headers",
+    })
+    .optional()
+    .describe("the address of a server that is no program"),
+  headers: texts.optional().describe(`sent with each request; \${NAME} in a value is a variable of the runtime`),
+  transport: z
+    .enum(["stdio", "streamable-http", "sse"], { error: 'write one of "stdio", "streamable-http", "sse"' })
+    .optional()
+    .describe("stdio for a command; streamable-http, the default, or sse for a url"),
+  connect_timeout_secs: z
+    .number({ error: "write a number of seconds" })
+    .positive({ error: "write a number of seconds above 0" })
+    .max(86_400, { error: "write at most 86400 seconds" })
+    .optional()
+    .describe("seconds to connect in; 10 by default"),
+};
+
+/** Reports the fields of a server that do not go together. */
+export function checkServer(
+  given: Partial<Record<keyof typeof SERVER_FIELDS, unknown>>,
+  issues: { addIssue(issue: { code: "custom"; path: string[]; message: string }): void },
+): void {
+  const refuse = (key: keyof typeof SERVER_FIELDS, message: string): void => {
+    if (given[key] !== undefined) issues.addIssue({ code: "custom", path: [key], message });
+  };
+  if (given.command === undefined && given.url === undefined) {
+    issues.addIssue({ code: "custom", path: ["command"], message: program.error });
+  } else if (given.url === undefined) {
+    if (given.transport !== "stdio") refuse("transport", 'a command is spoken with by "stdio", so remove the key');
+    refuse("headers", "headers are for a url; a command is given env");
+  } else {
+    refuse("command", "a server has a command or a url, so remove one of the two");
+    refuse("args", "args are for a command, so remove the key");
+    refuse("env", "env is for a command; a url is given headers");
+    if (given.transport === "stdio")
+      refuse("transport", 'a url is reached by "streamable-http" or "sse", so write one');
+  }
+}
+
+const McpServer = z.strictObject(SERVER_FIELDS);
+export type McpServer = z.infer<typeof McpServer>;
+/** A server of a request. */
+export const CheckedServer = McpServer.superRefine(checkServer);
+
+/** How a session's MCP servers differ from the configured ones. */
+const McpServers = z.object({
+  /** The id is of the addition: a reload makes another one, and another connection. */
+  added: z.array(McpServer.extend({ id: z.string() })).optional(),
+  removed: z.array(z.string()).optional(),
+  /** When a configured server was reloaded last, by its name. */
+  reloaded: z.record(z.string(), z.number()).optional(),
+});
+
 /** What a session is made of besides its history; resume restores exactly this. */
 export const SessionSettings = z.object({
   model: z.string(),
@@ -82,6 +153,9 @@ export const SessionSettings = z.object({
     agents: z.literal(true).optional(),
     skills: z.boolean().optional(),
   }),
+  /** Whether it gets the project's AGENTS.md: it has no system prompt of its own. */
+  agents_md: z.literal(true).optional(),
+  mcp_servers: McpServers.optional(),
   tool_filter: ToolFilter,
   /** What its memory tools search; where it is not said, as configured. */
   memory_scope: z.enum(["project", "session"]).optional(),
@@ -306,6 +380,7 @@ export const FurtherTurn = z.object({
     })
     .optional()
     .describe("settings that change from this turn on, also of a session that has run; null removes a setting"),
+  when_busy,
   after_seq: nonnegative
     .optional()
     .describe("run only if this is the session's last seq; otherwise refuse; for clients that must not be overtaken"),

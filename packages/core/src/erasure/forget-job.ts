@@ -3,10 +3,12 @@ import type { AgentPlace } from "../agents/agent-operations.ts";
 import type { AgentEntryBody } from "../contract/agent.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import type { ForgetReceipt } from "../contract/forget.ts";
+import type { ScheduleEntryBody, ScheduleEntryOf } from "../contract/wire/schedule.ts";
 import type { SessionMemory } from "../memory/session-memory.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SignedReceipt, Store } from "../ports/store.ts";
 import type { Configuration } from "../runtime/configuration.ts";
+import { foldSchedule, type ScheduleRow, type ScheduleStore } from "../schedules/schedule-row.ts";
 import type { LiveSessions } from "../sessions/live-sessions.ts";
 import { type Forgetting, type Hole, restates } from "../state/forgetting.ts";
 import { foldRow } from "../state/session-row.ts";
@@ -26,6 +28,7 @@ export interface ForgettingParts {
   readonly clock: Clock;
   readonly memory: SessionMemory | undefined;
   readonly agents: () => Promise<AgentPlace | undefined>;
+  readonly schedules: () => Promise<ScheduleStore | undefined>;
   /** Returns whether a text contains one of the given texts, in any form. */
   readonly finder: (texts: readonly string[]) => (text: string | Uint8Array) => boolean;
   /** A keyed hash with a key that is never stored. */
@@ -130,7 +133,9 @@ export async function apply(
     const plan = await planTarget(entries, judge(parts, job, target), parts.clock.yieldToEventLoop);
     if (target.kind === "session")
       await applyToSession(reading, { id, target, job, parts }, entries as readonly Entry[], plan);
-    else await applyToAgent(reading, { id, target, job, parts }, entries as readonly Entry<AgentEntryBody>[], plan);
+    else if (target.kind === "agent")
+      await applyToAgent(reading, { id, target, job, parts }, entries as readonly Entry<AgentEntryBody>[], plan);
+    else await applyToSchedule(reading, target, entries as readonly Entry<ScheduleEntryBody>[], plan);
     await parts.live.renew(target.id);
   }
   for (const { kind, id: session, isAll } of job.targets)
@@ -140,9 +145,9 @@ export async function apply(
   const ids = (kind: Target["kind"]) => job.targets.filter((one) => one.kind === kind).map((one) => one.id);
   await reading.store.purge(ids("session"));
   await reading.agents?.store.purge(ids("agent"));
-  await parts.memory?.forget(
-    job.targets.map((target) => ({ id: target.id, isDropped: target.isAll && target.kind === "session" })),
-  );
+  await reading.schedules?.purge(ids("schedule"));
+  const indexed = job.targets.filter(({ kind }) => kind !== "schedule");
+  await parts.memory?.forget(indexed.map(({ id, kind, isAll }) => ({ id, isDropped: isAll && kind === "session" })));
 }
 
 interface Applying {
@@ -238,6 +243,48 @@ async function applyToAgent(
     }
   }
 }
+
+/** A schedule that contains a forgotten text in what it does is deleted: what is left would do something else. */
+async function applyToSchedule(
+  { schedules }: ForgetReading,
+  target: Job["targets"][number],
+  entries: readonly Entry<ScheduleEntryBody>[],
+  plan: LogPlan,
+): Promise<void> {
+  const changed = plan.changed as readonly Entry<ScheduleEntryBody>[]; // Planned from these entries.
+  if (changed.length > 0) await schedules?.log.rewrite(target.id, changed);
+  const bodies = new Map(changed.map(({ seq, body }) => [seq, body]));
+  // A process that was killed after the rewrite left only the holes of its job.
+  const isErased = (seq: number): boolean => bodies.has(seq) || isWithin(seq, target.holes);
+  const now = entries.map((entry) => ({ ...entry, body: bodies.get(entry.seq) ?? entry.body }));
+  const row = now.reduce<ScheduleRow | undefined>((so, entry) => foldSchedule(so, target.id, entry), undefined);
+  if (row === undefined) return;
+  const isDeleted = isErased(row.set_seq);
+  const { spec, caller, next_due_ms } = row;
+  const phased = now.findLast(({ body }) => body.kind === "schedule_phase");
+  const added: ScheduleEntryBody[] = row.open
+    .filter(({ set_seq }) => isErased(set_seq))
+    .map(({ occurrence_id }) => ({
+      kind: "occurrence_ended",
+      occurrence_id,
+      phase: "skipped",
+      failure_detail: ERASED,
+    }));
+  if (isDeleted) {
+    added.push({ kind: "schedule_set", spec, caller });
+    added.push({ kind: "schedule_phase", phase: "deleted", reason: ERASED });
+  } else if (phased !== undefined && isErased(phased.seq)) {
+    added.push({ ...(phased.body as ScheduleEntryOf<"schedule_phase">), next_due_ms }); // As it was found.
+  }
+  if (added.length > 0)
+    await schedules?.log.append(
+      target.id,
+      row.last_seq,
+      added.map((body) => ({ span: 1, body })),
+    );
+}
+
+const ERASED = "it contained a text that was forgotten";
 
 function isWithin(seq: number, holes: readonly Hole[]): boolean {
   return holes.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq);

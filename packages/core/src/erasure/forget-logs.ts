@@ -5,15 +5,17 @@ import { FORGOTTEN } from "../contract/compaction.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { ForgetResult, Going } from "../contract/forget.ts";
+import type { ScheduleEntryBody } from "../contract/wire/schedule.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
+import type { ScheduleRow, ScheduleStore } from "../schedules/schedule-row.ts";
 import { walkRows } from "../sessions/walk-rows.ts";
 import { type ForgetPlan, type Forgetting, planForgetting } from "../state/forgetting.ts";
 import { entryPages } from "../transfer/portable-log.ts";
 
 /** A log with entries to erase. */
 export interface Target {
-  readonly kind: "session" | "agent";
+  readonly kind: "session" | "agent" | "schedule";
   readonly id: string;
   readonly agent?: string;
   readonly isAll: boolean;
@@ -23,8 +25,8 @@ export interface Target {
   readonly isCopy: boolean;
 }
 
-export type LogPlan = ForgetPlan<EntryBody> | ForgetPlan<AgentEntryBody>;
-export type AnyEntry = Entry<EntryBody> | Entry<AgentEntryBody>;
+export type LogPlan = ForgetPlan<EntryBody> | ForgetPlan<AgentEntryBody> | ForgetPlan<ScheduleEntryBody>;
+export type AnyEntry = Entry<EntryBody> | Entry<AgentEntryBody> | Entry<ScheduleEntryBody>;
 
 const GOING_MAX = 1_000;
 const EXCERPT_CHARS = 120;
@@ -32,16 +34,21 @@ const EXCERPT_CHARS = 120;
 export interface ForgetReading {
   readonly store: Store;
   readonly agents: AgentPlace | undefined;
+  readonly schedules: ScheduleStore | undefined;
   readonly clock: Pick<Clock, "yieldToEventLoop">;
 }
 
 export async function readLog(
-  { store, agents, clock }: ForgetReading,
+  { store, agents, schedules, clock }: ForgetReading,
   { kind, id }: Pick<Target, "kind" | "id">,
 ): Promise<readonly AnyEntry[]> {
   const entries: AnyEntry[] = [];
-  const ofAgent = agents === undefined ? [] : entryPages(agents.store.log, id);
-  for await (const page of kind === "session" ? entryPages(store.log, id) : ofAgent) {
+  const pages = {
+    session: () => entryPages(store.log, id),
+    agent: () => (agents === undefined ? [] : entryPages(agents.store.log, id)),
+    schedule: () => (schedules === undefined ? [] : entryPages(schedules.log, id)),
+  };
+  for await (const page of pages[kind]()) {
     for (const entry of page) entries.push(entry);
     await clock.yieldToEventLoop();
   }
@@ -61,11 +68,17 @@ export async function* everyLog(reading: ForgetReading): AsyncGenerator<{
     yield { kind: "session", id, entries: await readLog(reading, { kind: "session", id }) };
     await reading.clock.yieldToEventLoop();
   }
-  if (reading.agents === undefined) return;
-  for await (const { session_id: id, agent } of walkRows<AgentRow>(reading.agents.store.sessions)) {
+  const { agents, schedules } = reading;
+  for await (const { session_id: id, agent } of agents ? walkRows<AgentRow>(agents.store.sessions) : []) {
     if (seen.has(id)) continue;
     seen.add(id);
     yield { kind: "agent", id, agent, entries: await readLog(reading, { kind: "agent", id }) };
+    await reading.clock.yieldToEventLoop();
+  }
+  for await (const { session_id: id } of schedules ? walkRows<ScheduleRow>(schedules.sessions) : []) {
+    if (seen.has(id)) continue;
+    seen.add(id);
+    yield { kind: "schedule", id, entries: await readLog(reading, { kind: "schedule", id }) };
     await reading.clock.yieldToEventLoop();
   }
 }
@@ -93,18 +106,24 @@ export async function planTarget(
   how: Forgetting,
   yieldToEventLoop: Clock["yieldToEventLoop"],
 ): Promise<LogPlan> {
-  // Both kinds of bodies are read by their fields.
+  // All kinds of bodies are read by their fields.
   return planForgetting(entries as readonly Entry<EntryBody>[], how, yieldToEventLoop);
 }
 
+/** A log by the field of its kind. */
+export function namedLog({ kind, id, agent = id }: Pick<Target, "kind" | "id" | "agent">) {
+  if (kind === "agent") return { agent };
+  return kind === "session" ? { session_id: id } : { schedule_id: id };
+}
+
 export function describeLog(
-  { kind, id, agent, isAll }: Target,
+  target: Target,
   { holes, emptied, cut }: Pick<LogPlan, "holes" | "emptied" | "cut">,
 ): ForgetResult["logs"][number] {
   const ranges = holes.map(({ from_seq, to_seq }) => ({ from_seq, to_seq }));
   return {
-    ...(kind === "session" ? { session_id: id } : { agent: agent ?? id }),
-    all: isAll,
+    ...namedLog(target),
+    all: target.isAll,
     messages: emptied,
     cut,
     holes: ranges,
@@ -127,7 +146,7 @@ export function goingOf(
       const excerpt = said.slice(0, EXCERPT_CHARS).replace(/\s+/gu, " ").trim();
       return [
         {
-          ...(target.kind === "session" ? { session_id: target.id } : { agent: target.agent ?? target.id }),
+          ...namedLog(target),
           seq,
           kind: body.kind,
           at: new Date(timestamp_ms).toISOString(),
@@ -142,11 +161,13 @@ export function boundGoing(going: readonly Going[]): Pick<ForgetResult, "going" 
 }
 
 /** The content of an entry; undefined for an entry that only records an event. */
-function saidBy(body: EntryBody | AgentEntryBody): string | undefined {
+function saidBy(body: AnyEntry["body"]): string | undefined {
   switch (body.kind) {
     case "imported":
     case "notice":
     case "turn_opened":
+    case "message_queued":
+    case "message_delivered":
     case "assistant":
     case "tool_results":
       return textsOfJson(body.message).join(" ");
@@ -157,6 +178,12 @@ function saidBy(body: EntryBody | AgentEntryBody): string | undefined {
     case "memory_added":
     case "note_added":
       return body.content;
+    case "schedule_set": {
+      const { name = "", description = "", target } = body.spec;
+      const { action } = target;
+      const does = action.type === "prompt" ? textsOfJson(action.prompt, "text") : [action.event_type];
+      return [name, description, ...does].join(" ");
+    }
     default:
       return undefined;
   }

@@ -5,6 +5,7 @@ import { spellDuration } from "../contract/input.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Forgettings, Hold, Scan, SessionLocks, SessionRow, SignedReceipt, Store } from "../ports/store.ts";
 import type { CallContext, Service } from "../runtime/dispatch.ts";
+import { runLock } from "../schedules/schedules.ts";
 import { walkOlder } from "../sessions/walk-rows.ts";
 import { dueBy, isRetentionSet, type Retention, type RetentionRule, shortestKeepMs } from "../state/retention.ts";
 import { sentencesOf } from "../text/sentences.ts";
@@ -18,6 +19,7 @@ import {
   type ForgetReading,
   forksOf,
   goingOf,
+  namedLog,
   readLog,
   requireLog,
   type Target,
@@ -67,7 +69,11 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       "this store cannot forget with proof; it has no forgettings",
     );
   };
-  const reading = async (): Promise<ForgetReading> => ({ store, agents: await parts.agents(), clock });
+  const reading = async (): Promise<ForgetReading> => ({
+    ...{ store, clock },
+    agents: await parts.agents(),
+    schedules: await parts.schedules(),
+  });
 
   const forget = async (input: Forget, call: CallContext): Promise<ForgetResult> => {
     forgettings();
@@ -79,7 +85,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     // Its job would contain the text, and a receipt would say that nothing does.
     await finishBegun();
     return holding(clock.newId(), async (id, holds) => {
-      for (const target of inOrder(how.targets)) holds.push(await holdTarget(await reading(), target, clock));
+      await holdTargets(await reading(), how.targets, { holds, clock });
       const { planned, receipt, signed } = await begin(id, { ...how, ...reported }, call.caller?.name);
       const going = planned.flatMap(({ target, entries, plan }) => goingOf(target, entries, plan, { isDry: false }));
       return { dry_run: false, logs: receipt.logs, ...boundGoing(going), ...reported, receipt, signed };
@@ -241,7 +247,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     try {
       // Written by `forget`, whole or not at all.
       const job = JSON.parse(text) as Job;
-      for (const target of inOrder(job.targets)) holds.push(await holdTarget(await reading(), target, clock));
+      await holdTargets(await reading(), job.targets, { holds, clock });
       await carryOut(id, job);
     } finally {
       for (const hold of holds) await hold.release();
@@ -267,11 +273,10 @@ async function quotedIn(
 ): Promise<ForgetReceipt["quoted_in"]> {
   const finds = finder(texts);
   const found: ForgetReceipt["quoted_in"] = [];
-  for await (const { kind, id, agent, entries } of everyLog(reading)) {
+  for await (const { entries, ...log } of everyLog(reading)) {
     for (const { seq, body } of entries) {
       if (found.length >= LISTED_MAX) return found;
-      if (finds(JSON.stringify(body)))
-        found.push({ ...(kind === "session" ? { session_id: id } : { agent: agent ?? id }), seq });
+      if (finds(JSON.stringify(body))) found.push({ ...namedLog(log), seq });
       await reading.clock.yieldToEventLoop();
     }
   }
@@ -280,10 +285,25 @@ async function quotedIn(
 
 const HOLD_TRIES = 300;
 
-function holdTarget({ store, agents }: ForgetReading, { kind, id }: Target, clock: Clock): Promise<Hold> {
-  const place = kind === "session" ? store : agents?.store;
-  if (place === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `agent ${id} is not there`);
-  return holdSoon(place, id, clock, HOLD_TRIES);
+async function holdTargets(
+  { store, agents, schedules }: ForgetReading,
+  targets: readonly Target[],
+  { holds, clock }: { readonly holds: Hold[]; readonly clock: Clock },
+): Promise<void> {
+  for (const { kind, id } of inOrder(targets)) {
+    const place = { session: store, agent: agents?.store, schedule: schedules }[kind];
+    if (place === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `${kind} ${id} is not there`);
+    // A server that runs the schedule has read its text, and might bring it back.
+    if (kind === "schedule")
+      holds.push(await holdSoon(place, runLock(id), clock, HOLD_TRIES).catch((thrown) => refuseRunning(thrown, id)));
+    holds.push(await holdSoon(place, id, clock, HOLD_TRIES));
+  }
+}
+
+function refuseRunning(cause: unknown, id: string): never {
+  const isBusy = cause instanceof RuntimeError && cause.code === "SESSION_BUSY";
+  const message = `schedule ${id} is running; pause it, and try again when its run has ended`;
+  throw isBusy ? new RuntimeError("SESSION_BUSY", message, { cause }) : cause;
 }
 
 /** The lock of this id; undefined while another process holds it. */

@@ -1,5 +1,5 @@
 import type { SpecificKind } from "../contract/compaction.ts";
-import type { AssistantBlock, Message } from "../contract/message.ts";
+import { type AssistantBlock, isUntrusted, type Message, originOf } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import { atomsIn } from "../text/atoms.ts";
 import { canonicalPiece, foldWidth, matchesOf, plainCase, verbatim, writtenPiece } from "../text/canonical.ts";
@@ -89,7 +89,7 @@ async function collectWishes(
     }
     const asks = isLast ? lastAsksOf(asked, texts) : await unansweredOf(asked, replies, yieldToEventLoop);
     for (const ask of asks) add({ kind: "ask", text: ask, seq }, into);
-    for (const rule of rules) add({ kind: "rule", text: rule, seq }, into);
+    for (const rule of isUntrusted(originOf(message)) ? [] : rules) add({ kind: "rule", text: rule, seq }, into);
     replies = [];
     isLast = false;
   }

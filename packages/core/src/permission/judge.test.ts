@@ -319,6 +319,18 @@ describe("what always would add", () => {
     expect(
       judge([], { tool: "mcp__s__t", args: { path: "x" }, mcp: { server: "s", tool: "t" }, root: "/" }).always,
     ).toEqual(["mcp(s:t)"]);
+    // A tool of a server is allowed as it is described now, and by no name that another tool could take.
+    const fingerprint = "0123456789abcdef".repeat(2);
+    const always = (tool: string) =>
+      judge([], { tool: "mcp__s__t", args: {}, mcp: { server: "s", tool, fingerprint }, root: "/" }).always;
+    expect(always("t")).toEqual([`mcp(s:t#${fingerprint})`]);
+    expect(always("t(*)")).toEqual([`mcp(*:*#${fingerprint})`]);
+    const under = (pattern: string, mcp: { server: string; tool: string; fingerprint?: string }) =>
+      verdict({ allow: [pattern] }, { tool: "mcp__s__t", args: {}, root: "/", mcp });
+    expect(under(`mcp(s:t#${fingerprint})`, { server: "s", tool: "t", fingerprint })).toBe("allow");
+    expect(under(`mcp(s:t#${fingerprint})`, { server: "s", tool: "t", fingerprint: "f".repeat(32) })).toBe("ask");
+    expect(under(`mcp(s:t#${fingerprint})`, { server: "s", tool: "t" })).toBe("ask");
+    expect(under("mcp(s:t)", { server: "s", tool: "t", fingerprint })).toBe("allow");
     expect(judge([], { tool: "datetime", args: {}, root: "/" }).always).toEqual(["datetime"]);
   });
 

@@ -1,6 +1,7 @@
 import { invalid } from "../contract/error.ts";
 import { type PermissionRules, type PermissionVerdict, readPattern } from "../contract/permission.ts";
 import type { JsonObject } from "../contract/session.ts";
+import type { Tool } from "../ports/tool.ts";
 import { compileGlob, type Glob, type Item, matchesGlob, matchesSteps, mayBegin, type Step } from "./glob.ts";
 import { createPlacing, type JudgedPath, type Place, pathParts, pathsOf, type ReadLink } from "./paths.ts";
 import { readShellLine } from "./shell.ts";
@@ -11,7 +12,7 @@ export interface JudgedCall {
   readonly tool: string;
   readonly args: JsonObject;
   /** Set for a tool of an MCP server: the server's name, and its own name for the tool. */
-  readonly mcp?: { readonly server: string; readonly tool: string } | undefined;
+  readonly mcp?: Tool["mcp"] | undefined;
   /** The project's folder, absolute: paths are relative to it. */
   readonly root: string;
   /** Resolves links of paths; without it only the spelling is judged. */
@@ -288,14 +289,21 @@ function patternOf(part: Part, { tool, mcp }: CallNames): string | undefined {
   switch (part.kind) {
     case "call":
       if (mcp === undefined) return tool;
-      return /[():*\\]/.test(mcp.server + mcp.tool) ? tool : `mcp(${mcp.server}:${mcp.tool})`;
+      return mcpPattern(tool, mcp);
     case "unknown":
       return undefined;
     case "path":
-      return mcp === undefined ? pathPattern(part) : `mcp(${mcp.server}:${mcp.tool})`;
+      return mcp === undefined ? pathPattern(part) : mcpPattern(tool, mcp);
     case "command":
       return commandPattern(part.command);
   }
+}
+
+function mcpPattern(offered: string, { server, tool, fingerprint }: NonNullable<CallNames["mcp"]>): string {
+  const isOdd = /[():*\\]/.test(server + tool);
+  // The fingerprint is that of one tool of one server.
+  if (fingerprint !== undefined) return `mcp(${isOdd ? "*:*" : `${server}:${tool}`}#${fingerprint})`;
+  return isOdd ? offered : `mcp(${server}:${tool})`;
 }
 
 /** The file's folder; only the file itself in the project's root, and nothing outside the project. */
@@ -337,7 +345,7 @@ function quoted(text: string): string {
 
 interface CallNames {
   readonly tool: string;
-  readonly mcp?: { readonly server: string; readonly tool: string } | undefined;
+  readonly mcp?: Tool["mcp"] | undefined;
 }
 
 /** A command or unknown part, with the commands that run it. */
@@ -372,9 +380,12 @@ function compilePattern(text: string): Matcher {
       return { text, ...toolMatcher(compileGlob(pattern.tool)) };
     case "mcp": {
       const [server, tool] = [compileGlob(pattern.server), compileGlob(pattern.tool)];
+      const isSame = ({ fingerprint }: NonNullable<CallNames["mcp"]>): boolean =>
+        pattern.fingerprint === undefined || pattern.fingerprint === fingerprint;
       return always(
         text,
-        (_part, { mcp }) => mcp !== undefined && matchesGlob(server, mcp.server) && matchesGlob(tool, mcp.tool),
+        (_part, { mcp }) =>
+          mcp !== undefined && isSame(mcp) && matchesGlob(server, mcp.server) && matchesGlob(tool, mcp.tool),
       );
     }
     case "path":

@@ -117,8 +117,10 @@ const PATH_FIELDS = [
 
 /** The paths a call names: undefined items are unknown, an empty list means no paths. */
 export function pathsOf(tool: string, args: JsonObject): readonly (string | undefined)[] {
-  if (tool === "apply_patch") return typeof args.patch === "string" ? patchedPaths(args.patch) : [undefined];
-  return PATH_FIELDS.flatMap((field) => (Object.hasOwn(args, field) ? textsIn(args[field]) : []));
+  // A tool that stands for patches names its file as `path`: after a line break in a patch, the rest of a name would be lost.
+  if (tool === "apply_patch" && typeof args.patch === "string") return patchedPaths(args.patch);
+  const named = PATH_FIELDS.flatMap((field) => (Object.hasOwn(args, field) ? textsIn(args[field]) : []));
+  return tool === "apply_patch" && named.length === 0 ? [undefined] : named;
 }
 
 function textsIn(value: unknown): readonly (string | undefined)[] {

@@ -8,6 +8,8 @@ export interface JobSpec {
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /** Its end begins a turn of its session. */
+  readonly beginsTurn?: boolean;
 }
 
 /** Where a job runs, as its entry records it. */

@@ -82,6 +82,8 @@ export interface LexicalMatches {
   readonly chunks: number;
   /** How many of them contain each term. */
   readonly holders: ReadonlyMap<string, number>;
+  /** Whether a chunk of the scope contains a term of the query; if absent, its text is read. */
+  readonly holds?: (id: number, term: string) => boolean;
 }
 
 export interface Neighbour {

@@ -39,6 +39,13 @@ export interface LogRow {
   readonly waiting_calls?: number;
   /** A turn has not ended: it runs, or its process ended. Absent for an agent's log. */
   readonly has_open_turn?: boolean;
+  /** Messages that wait for the session to be free; absent where there never were any. */
+  readonly queued?: number;
+}
+
+/** Whether a process that is free may find something to do in a log. */
+export function hasWork({ has_open_turn, queued = 0 }: Pick<LogRow, "has_open_turn" | "queued">): boolean {
+  return has_open_turn === true || queued > 0;
 }
 
 /** The usage of one UTC day, model and caller. */
@@ -94,7 +101,7 @@ export interface RowQuery {
   readonly labels?: Readonly<Record<string, string>>;
   /** Only rows with calls that wait for approval. */
   readonly waiting?: true;
-  /** Only rows with an open turn. */
+  /** Only rows with an open turn or messages that wait. */
   readonly open?: true;
   readonly updatedSinceMs?: number;
   /** Only rows after this one. */
@@ -113,6 +120,8 @@ export interface Hold {
   /** Aborts when any process requests an interrupt. */
   readonly interrupted: AbortSignal;
   release(): Promise<void>;
+  /** Calls `listener` with each note that another process leaves; absent if the store cannot pass notes. */
+  onNote?(listener: (note: string) => void): void;
   /** Releases it with its turn unfinished, as the end of this process would; absent if the store cannot say so. */
   abandon?(): Promise<void>;
 }
@@ -125,6 +134,11 @@ export interface SessionLocks {
   isAbandoned?(sessionId: string): Promise<boolean>;
   /** Asks the holder to stop; does nothing without one. */
   interrupt(sessionId: string): Promise<void>;
+  /**
+   * Leaves the holder a note of at most 100 characters, an id and never content. It may be lost or repeated, and nothing
+   * happens without a holder. Absent: messages for a session that another process runs wait in their sender.
+   */
+  note?(sessionId: string, note: string): Promise<void>;
 }
 
 export interface Blob {
@@ -262,7 +276,13 @@ export interface Seal {
 }
 
 /** The owners of data that all sessions of a realm share. */
-export const SHARED_OWNERS = { blobs: "blobs", index: "index", memory: "memory", forgotten: "forgotten" } as const;
+export const SHARED_OWNERS = {
+  blobs: "blobs",
+  index: "index",
+  memory: "memory",
+  forgotten: "forgotten",
+  logins: "mcp-logins",
+} as const;
 
 /** Where a text was found: a file or a table row, without the text. */
 export interface ScanMatch {

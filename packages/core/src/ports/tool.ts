@@ -1,5 +1,5 @@
 import type { ContentBlock } from "../contract/message.ts";
-import type { JsonObject } from "../contract/session.ts";
+import type { JsonObject, McpServer } from "../contract/session.ts";
 import type { ToolSpec } from "./model.ts";
 
 /** The context of a tool call. */
@@ -33,8 +33,11 @@ export interface Tool extends ToolSpec {
   readonly timeoutMs?: number;
   /** By default "once". */
   readonly effects?: Effects;
-  /** Set for a tool of an MCP server: the server's name, and its own name for the tool. */
-  readonly mcp?: { readonly server: string; readonly tool: string };
+  /**
+   * Set for a tool of an MCP server: the server's name, its own name for the tool, and a fingerprint of both with the
+   * tool's description, schema and hints.
+   */
+  readonly mcp?: { readonly server: string; readonly tool: string; readonly fingerprint?: string };
   /** Whether it needs approval unless a rule allows or denies it. */
   readonly needsApproval?: boolean | ((args: JsonObject) => boolean | Promise<boolean>);
   /** Set if the caller runs it: the turn ends with the call, and the turn with the result continues. */
@@ -83,5 +86,19 @@ export interface McpAddress extends AnyServer {
   readonly transport?: "streamable-http" | "sse" | undefined;
 }
 
+/** Keeps the logins at MCP servers, each as a text with secrets, by the server's name and address. */
+export interface McpLogins {
+  read(server: McpAddress): string | undefined;
+  /** Replaces the login; undefined removes it. */
+  write(server: McpAddress, login: string | undefined): void;
+}
+
 /** An MCP server whose tools are available to sessions. */
 export type McpServerConfig = McpProgram | McpAddress;
+
+/** A server as the runtime uses it. */
+export function configOf({ name, command, url, args, env, headers, ...rest }: McpServer): McpServerConfig {
+  const connectTimeoutMs = rest.connect_timeout_secs === undefined ? undefined : rest.connect_timeout_secs * 1_000;
+  if (url === undefined) return { name, command: command ?? "", args, env, connectTimeoutMs };
+  return { name, url, headers, connectTimeoutMs, transport: rest.transport === "sse" ? "sse" : "streamable-http" };
+}

@@ -1,5 +1,5 @@
 import { isRecallTool } from "../contract/memory.ts";
-import type { AssistantBlock, Content, Message } from "../contract/message.ts";
+import { type AssistantBlock, type Content, type Message, originOf } from "../contract/message.ts";
 import type { Chunk, ChunkSource, NewChunk } from "../ports/memory.ts";
 import { fold, foldWidth } from "../text/canonical.ts";
 import { DAYS, daysIn, monthsIn, monthsOfYearsIn, SPANS, type Span, WEEKDAYS } from "../text/dates.ts";
@@ -32,8 +32,10 @@ const NO_CALLS: ReadonlySet<string> = new Set();
  */
 export function* chunksOf(message: Message, place: MessagePlace, recalls = NO_CALLS): Generator<NewChunk> {
   let part = 0;
+  const own = originOf(message) === "import" ? { kind: "imported" } : {};
   for (const { role, kind, text } of textsOf(message, recalls)) {
-    for (const piece of boundedParts(text)) yield toChunk({ ...place, role, kind, text: piece, part: part++ });
+    for (const piece of boundedParts(text))
+      yield { ...toChunk({ ...place, role, kind, text: piece, part: part++ }), ...own };
   }
 }
 
@@ -64,8 +66,10 @@ function textsOf(message: Message, recalls: ReadonlySet<string>): readonly Piece
     case "system":
       return [];
     case "system_notice":
-      // A skill is a file: otherwise every session that loads it would match its words.
-      return message.skill === undefined ? [{ role: "notice", kind: "notice", text: message.body ?? "" }] : [];
+      // Skills and AGENTS.md are files: otherwise every session that has one would match its words.
+      return (message.skill ?? message.agents_md) === undefined
+        ? [{ role: "notice", kind: "notice", text: message.body ?? "" }]
+        : [];
     case "user":
       return [{ role: "user", kind: "text", text: textOfContent(message.content) }];
     case "tool_results":

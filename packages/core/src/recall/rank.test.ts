@@ -1,7 +1,19 @@
 import { describe, expect, it } from "vitest";
 import type { Chunk, Embedder, LexicalMatches } from "../ports/memory.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
-import { createLikeness, createScore, descending, exactnessOf, fuse, idsBeside, rankInContext } from "./rank.ts";
+import {
+  createLikeness,
+  createScore,
+  descending,
+  exactnessOf,
+  type Fused,
+  fuse,
+  idsBeside,
+  rankInContext,
+} from "./rank.ts";
+
+const SCOPE_CHUNKS = 1_000;
+const rank = (fused: Fused, chunks: readonly Chunk[]) => rankInContext(fused, chunks, SCOPE_CHUNKS);
 
 const chunkOf = (id: number, session_id: string, text = `text ${id}`): Chunk => ({
   id,
@@ -45,13 +57,22 @@ describe("ranking in context", () => {
     const [first, second, third] = talkOf("s1", 1, 2, 7, 8);
     const chunks = [first, second, third].filter((chunk) => chunk !== undefined);
     expect(idsBeside(chunks.slice(1, 2))).toEqual([1, 7]);
-    expect(idsOf(rankInContext(fused, chunks))).toEqual([2, 7, 1]);
+    expect(idsOf(rank(fused, chunks))).toEqual([2, 7, 1]);
+  });
+
+  it("[D5] lifts nothing in a small scope but what answers a bare question", () => {
+    const small = (text: string) => {
+      const chunks = talkOf("s1", 1, 2, 3).map((chunk) => (chunk.id === 2 ? { ...chunk, text } : chunk));
+      return rankInContext({ values: new Map([[2, 4]]), floor: 0 }, chunks, 49);
+    };
+    expect(small("It is blue.").map(({ value }) => value)).toEqual([4, 0, 0]);
+    expect(small("Which colour?")[0]?.id).toBe(3);
   });
 
   it("[D5] lifts nothing across sessions", () => {
     const values = new Map([...fused.values, [3, 1]]);
-    const alone = rankInContext({ values, floor: 0 }, talkOf("s2", 3)).find(({ id }) => id === 3);
-    const both = rankInContext({ values, floor: 0 }, [...talkOf("s1", 2), ...talkOf("s2", 3)]);
+    const alone = rank({ values, floor: 0 }, talkOf("s2", 3)).find(({ id }) => id === 3);
+    const both = rank({ values, floor: 0 }, [...talkOf("s1", 2), ...talkOf("s2", 3)]);
     expect(both.find(({ id }) => id === 3)).toEqual(alone);
   });
 
@@ -63,7 +84,7 @@ describe("ranking in context", () => {
       [12, 3.8],
     ]);
     const chunks = [chunkOf(1, "alone"), ...talkOf("talk", 10, 11, 12)];
-    expect(idsOf(rankInContext({ values, floor: 0 }, chunks))[0]).toBe(1);
+    expect(idsOf(rank({ values, floor: 0 }, chunks))[0]).toBe(1);
   });
 });
 
@@ -84,17 +105,17 @@ describe("ranking answers", () => {
   it.each(["Which colour?", "哪种颜色？", "أي لون؟", "Ποιο χρώμα;", "¿Qué color?", 'He asked: "which colour?"'])(
     "[D5] puts what the user answers above the bare question: %s",
     (text) => {
-      expect(idsOf(rankInContext(fused, questionIn(text)))).toEqual([2, 1, 3]);
+      expect(idsOf(rank(fused, questionIn(text)))).toEqual([2, 1, 3]);
     },
   );
 
   it("[D5] leaves a question of the user above what an assistant makes of it", () => {
-    expect(idsOf(rankInContext(fused, questionIn("Which colour?", { role: "assistant" })))).toEqual([1, 2, 3]);
+    expect(idsOf(rank(fused, questionIn("Which colour?", { role: "assistant" })))).toEqual([1, 2, 3]);
   });
 
   it("[D5] leaves a message above what follows it when it tells something besides what it asks", () => {
     const text = `${"The fence was blue until the storm took half of it. ".repeat(4)}Which colour now?`;
-    expect(idsOf(rankInContext(fused, questionIn(text)))).toEqual([1, 2, 3]);
+    expect(idsOf(rank(fused, questionIn(text)))).toEqual([1, 2, 3]);
   });
 
   it("[D5] counts the talk around a chunk, however long its session is", () => {
@@ -105,15 +126,15 @@ describe("ranking answers", () => {
       [3, 3],
       [4, 3.1],
     ]);
-    const ranked = rankInContext({ values, floor: 0 }, [far(1, 1), far(2, 3), far(3, 5), far(4, 400)]);
-    const alone = rankInContext({ values, floor: 0 }, [far(4, 400)]);
+    const ranked = rank({ values, floor: 0 }, [far(1, 1), far(2, 3), far(3, 5), far(4, 400)]);
+    const alone = rank({ values, floor: 0 }, [far(4, 400)]);
     expect(ranked.find(({ id }) => id === 4)).toEqual(alone[0]);
   });
 });
 
 const nothing: LexicalMatches = { best: [], chunks: 0, holders: new Map() };
 const scoreOf = (query: string, text: string, likeness?: number): number =>
-  createScore(query, queryTerms(query), nothing)({ text, likeness });
+  createScore(query, queryTerms(query), nothing)({ id: 1, text, likeness });
 
 describe("a score", () => {
   it("[D3] is 1 for the same words and at least 0.99 for a passage", () => {

@@ -1,6 +1,6 @@
 import type { Chunk, Embedder, LexicalMatches, Ranked, TermQuery } from "../ports/memory.ts";
 import { isQuestion } from "../text/sentences.ts";
-import { plainWords, rarity, termsOf } from "../text/terms.ts";
+import { lettersOf, plainWords, rarity, termsOf } from "../text/terms.ts";
 
 /** The best candidates, and how many of equals, which are mostly repetitions and must not crowd out the rest. */
 const POOL_MAX = 100;
@@ -74,8 +74,7 @@ function withoutCrowds(list: readonly Ranked[]): readonly Ranked[] {
   return kept;
 }
 
-interface Evidence {
-  readonly text: string;
+interface Evidence extends Pick<Chunk, "id" | "text"> {
   /** Similarity of query and hit: 0 for unrelated texts, 1 for equal ones; absent without vectors. */
   readonly likeness: number | undefined;
 }
@@ -85,8 +84,8 @@ export type Score = (evidence: Evidence) => number;
 /** The confidence of a hit, 0 to 1, comparable across queries and scopes. */
 export function createScore(query: string, weights: ReadonlyMap<string, number>, matches: LexicalMatches): Score {
   const read = createWordScore(query, weights, matches);
-  return ({ text, likeness }) => {
-    const { exactness, byWords } = read(text);
+  return ({ id, text, likeness }) => {
+    const { exactness, byWords } = read({ id, text });
     if (exactness > 0) return exactness;
     const byMeaning = likeness ?? 0;
     return NOT_EXACT_MAX * (1 - (1 - byWords) * (1 - byMeaning));
@@ -96,10 +95,24 @@ export function createScore(query: string, weights: ReadonlyMap<string, number>,
 /** How much of a query a text contains, 0 to 1: as a phrase, or by its words. */
 export function createWordScore(query: string, weights: ReadonlyMap<string, number>, matches: LexicalMatches) {
   const asked = plainWords(query.slice(0, QUERY_CHARS_MAX));
+  const askedLetters = lettersOf(asked);
   const worths = worthsOf(weights, matches);
-  return (text: string): { readonly exactness: number; readonly byWords: number } => {
-    const exactness = exactnessOf(asked, text);
-    return { exactness, byWords: exactness > 0 ? 1 : sharpen(coverage(text, worths)) };
+  const { holds } = matches;
+  const known = new Map<number, { readonly exactness: number; readonly byWords: number }>();
+  const read = ({ id, text }: Pick<Chunk, "id" | "text">) => {
+    const letters = lettersOf(text);
+    const mayContain = letters.includes(askedLetters) || askedLetters.includes(letters);
+    const exactness = mayContain ? exactnessOf(asked, text) : 0;
+    if (exactness > 0) return { exactness, byWords: 1 };
+    const terms = holds === undefined ? termsOf(text) : undefined;
+    const held: number[] = [];
+    for (const [term, worth] of worths) if (terms?.has(term) ?? holds?.(id, term)) held.push(worth);
+    return { exactness, byWords: sharpen(coverage(held)) };
+  };
+  return (chunk: Pick<Chunk, "id" | "text">) => {
+    const result = known.get(chunk.id) ?? read(chunk);
+    known.set(chunk.id, result);
+    return result;
   };
 }
 
@@ -161,9 +174,7 @@ function worthsOf(weights: ReadonlyMap<string, number>, { holders, chunks }: Lex
 
 const CHUNKS_ASSUMED = 1_000;
 
-function coverage(text: string, worths: ReadonlyMap<string, number>): number {
-  const terms = termsOf(text);
-  const held = [...worths].filter(([term]) => terms.has(term)).map(([, worth]) => worth);
+function coverage(held: readonly number[]): number {
   const covered = held.reduce((sum, worth) => sum + worth, 0);
   const telling = held.filter((worth) => worth >= covered * TELLING_SHARE);
   // One common word of several is coincidence, however rare it is.
@@ -241,9 +252,10 @@ export function idsBeside(found: readonly Chunk[]): readonly number[] {
  * Ranks chunks with their context: an answer seldom repeats its question. A chunk rises towards its better neighbour
  * and never past it, so that other topics cannot displace a message that stands alone. An answer to a bare question
  * rises nearly to it, and a question that the user answered steps back. The conversation around a chunk counts as a
- * whole, too.
+ * whole, too. In a small scope everything is near everything else, so that only answers count with their questions.
  */
-export function rankInContext(fused: Fused, chunks: readonly Chunk[]): readonly Ranked[] {
+export function rankInContext(fused: Fused, chunks: readonly Chunk[], chunksInScope: number): readonly Ranked[] {
+  const [pull, talk] = chunksInScope < SCOPE_CHUNKS_MIN ? [0, 0] : [NEIGHBOUR_PULL, TALK_WEIGHT];
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
   const worthOf = (id: number): number => fused.values.get(id) ?? fused.floor;
   const talkAround = createTalkAround(chunks, worthOf);
@@ -251,16 +263,13 @@ export function rankInContext(fused: Fused, chunks: readonly Chunk[]): readonly 
     .map((chunk): Ranked => {
       const [before, after] = [byId.get(chunk.before), byId.get(chunk.after)];
       const own = worthOf(chunk.id);
-      const best = Math.max(
-        own,
-        ...[before, after].flatMap((beside) => (beside === undefined ? [] : worthOf(beside.id))),
-      );
-      const pulled = own + NEIGHBOUR_PULL * (best - own);
+      const best = Math.max(own, before ? worthOf(before.id) : own, after ? worthOf(after.id) : own);
+      const pulled = own + pull * (best - own);
       const answering = isBareQuestion(before) ? own + ANSWER_PULL * (worthOf(before.id) - own) : pulled;
       const risen = Math.max(pulled, answering);
       const isAnswered = after?.role === "user" && isBareQuestion(chunk);
       const stepped = isAnswered ? risen - STEP_BACK * (risen - fused.floor) : risen;
-      return { id: chunk.id, value: stepped + TALK_WEIGHT * talkAround(chunk) };
+      return { id: chunk.id, value: stepped + talk * talkAround(chunk) };
     })
     .sort(byValue);
 }
@@ -273,23 +282,34 @@ const STEP_BACK = 0.2;
 const TALK_WEIGHT = 0.4;
 const TALK_TURNS = 10;
 const TALK_CHUNKS_MAX = 3;
+const SCOPE_CHUNKS_MIN = 50;
 
 /** A longer question contains other information. */
 const BARE_QUESTION_CHARS_MAX = 160;
 
 export function isBareQuestion(chunk: Chunk | undefined): chunk is Chunk {
-  return chunk?.kind === "text" && chunk.text.length <= BARE_QUESTION_CHARS_MAX && isQuestion(chunk.text);
+  return (
+    (chunk?.kind === "text" || chunk?.kind === "imported") &&
+    chunk.text.length <= BARE_QUESTION_CHARS_MAX &&
+    isQuestion(chunk.text)
+  );
 }
 
 /** The mean of the best chunks in the turns around one: a session of months covers many topics. */
 function createTalkAround(chunks: readonly Chunk[], worthOf: (id: number) => number): (chunk: Chunk) => number {
-  const byPlace = Map.groupBy(chunks, ({ session_id, turn }) => `${session_id} ${turn}`);
+  const ranked = chunks.map(({ id, session_id, turn }) => ({ session_id, turn, worth: worthOf(id) }));
+  const bySession = Map.groupBy(
+    ranked.sort((a, b) => b.worth - a.worth),
+    ({ session_id }) => session_id,
+  );
   return ({ session_id, turn }) => {
-    const worths: number[] = [];
-    for (let near = turn - TALK_TURNS; near <= turn + TALK_TURNS; near += 1) {
-      for (const { id } of byPlace.get(`${session_id} ${near}`) ?? []) worths.push(worthOf(id));
+    let [sum, count] = [0, 0];
+    for (const near of bySession.get(session_id) ?? []) {
+      if (Math.abs(near.turn - turn) > TALK_TURNS) continue;
+      sum += near.worth;
+      count += 1;
+      if (count === TALK_CHUNKS_MAX) break;
     }
-    const best = worths.sort((a, b) => b - a).slice(0, TALK_CHUNKS_MAX);
-    return best.reduce((sum, value) => sum + value, 0) / best.length;
+    return sum / count;
   };
 }

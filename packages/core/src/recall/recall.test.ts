@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { createRandom } from "../../../../test/crash/random.ts";
 import type { Embedder, MemoryStore } from "../ports/memory.ts";
 import { createMemoryStoreInMemory } from "../stores/recall-in-memory.ts";
 import { toChunk } from "./chunk.ts";
@@ -83,6 +84,39 @@ async function embedAll(store: MemoryStore, embedder: Embedder): Promise<void> {
 }
 
 describe("recall by words", () => {
+  it("[L5] gives the same answers whether it asks the store for terms or reads the texts", async () => {
+    const random = createRandom(11);
+    const words = [
+      "the",
+      "Port",
+      "port",
+      "6543",
+      "createSession",
+      "café",
+      "Cafe",
+      "running",
+      "ran",
+      "端口是",
+      "a.b/c",
+      "don't",
+      "?",
+    ];
+    const sentence = (): string =>
+      Array.from({ length: 1 + random() * 9 }, () => words[Math.floor(random() * words.length)]).join(" ");
+    const store = await storeOf(Array.from({ length: 300 }, (_, at) => ({ text: sentence(), session: `s${at % 7}` })));
+    const reading: MemoryStore = {
+      ...store,
+      match: async (...asked) => {
+        const { holds: _, ...rest } = await store.match(...asked);
+        return rest;
+      },
+    };
+    for (let run = 0; run < 60; run += 1) {
+      const query = sentence();
+      expect(await ask(store, query), query).toEqual(await ask(reading, query));
+    }
+  });
+
   it("[D5] answers without an embedder, and says so", async () => {
     const recalled = await ask(await storeOf(TALK), "Which port does the staging database use?");
     expect(recalled.mode).toBe("lexical");
@@ -141,13 +175,38 @@ describe("recall by words", () => {
       { text: "The port is 6543, I say: port 6543.", session: "s1" },
       { text: "Fine with me.", session: "s1" },
       { text: storm, session: "s2" },
-      ...Array.from({ length: 30 }, (_, index) => ({ text: `Nothing of the kind, ${index}.`, session: `t${index}` })),
+      ...Array.from({ length: 60 }, (_, index) => ({ text: `Nothing of the kind, ${index}.`, session: `t${index}` })),
     ]);
     const recall = createRecall({ store, embedder: undefined, now: () => NOW });
     const anything = await recall("port", { scope: { discardedOnly: false }, limit: 2, signal });
     expect(textsOf(anything)).toContain("Fine with me.");
     const { hits } = await recall("port", { scope: { discardedOnly: false }, limit: 2, scoreMin: 0.05, signal });
     expect(hits.map(({ chunk }) => chunk.text).sort()).toEqual([storm, "The port is 6543, I say: port 6543."]);
+  });
+
+  it("[D5] meaning does not outweigh the day that is asked for", async () => {
+    const said = [
+      "We went on about the roof.",
+      ...Array.from({ length: 8 }, () => "Roof tiles and gutters."),
+      "The garden, mostly.",
+    ];
+    const store = await storeOf(said.map((text, at) => ({ text, session: `s${at}`, daysAgo: at === 9 ? 1 : 20 + at })));
+    // By meaning everything is nearer to the question than what was said on that day.
+    const vectors = said.map((_, at) => ({
+      id: at + 1,
+      vector: at === 9 ? Float32Array.of(0, 1) : Float32Array.of(1, 0),
+    }));
+    await store.vectors.put("meaning", vectors);
+    const embedder: Embedder = {
+      id: "meaning",
+      dimensions: 2,
+      unrelated: Float32Array.of(0, 0),
+      embed: async (texts) => texts.map(() => Float32Array.of(1, 0)),
+      close: async () => {},
+    };
+    const recall = createRecall({ store, embedder, now: () => NOW });
+    const found = await recall("What was it about yesterday?", { scope: { discardedOnly: false }, limit: 2, signal });
+    expect(textsOf(found)[0]).toBe("The garden, mostly.");
   });
 
   it("[D5] finds by the day it was said", async () => {

@@ -1,6 +1,6 @@
 import type { Chunk, Embedder, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
 import { isQuestion } from "../text/sentences.ts";
-import { plainWords, queryTerms } from "../text/terms.ts";
+import { lettersOf, plainWords, queryTerms } from "../text/terms.ts";
 import { datesAskedFor, isShort, tokensIn } from "./chunk.ts";
 import {
   ANSWER_PULL,
@@ -169,9 +169,11 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
 }
 
 async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
-  const { matches, meaning } = findings;
+  const { weights, matches, meaning } = findings;
   const nearest = nearestOf(meaning);
-  const weight = meaning?.weight ?? 0;
+  // A date is found by its terms; by meaning all dates are alike.
+  const isDated = [...weights.keys()].some((term) => term.startsWith("@"));
+  const weight = Math.min(meaning?.weight ?? 0, isDated ? MEANING_WEIGHT_MIN : 1);
   const byTerms = { list: matches.best, chunks: matches.chunks, rest: 0, weight: 1 - weight };
   const byMeaning = { list: nearest, chunks: nearest.length, weight };
   const fused = fuse(meaning === undefined ? [byTerms] : [byTerms, byMeaning]);
@@ -179,7 +181,7 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
   const beside = await store.read(idsBeside(found), scope);
   const chunks = [...found, ...beside];
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
-  const inOrder = rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
+  const inOrder = rankInContext(fused, chunks, matches.chunks).flatMap(({ id }) => byId.get(id) ?? []);
   return { found: inOrder, lifts: liftsOf(fused, byId) };
 }
 
@@ -238,7 +240,7 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
     meaning?.neighbours.map(({ id, similarity }) => [id, trust * meaning.likeness(similarity)]),
   );
   const byId = new Map(found.map((chunk) => [chunk.id, chunk]));
-  const ownScore = ({ id, text }: Chunk): number => scoreOf({ text, likeness: likenessOf.get(id) });
+  const ownScore = ({ id, text }: Chunk): number => scoreOf({ id, text, likeness: likenessOf.get(id) });
   const score = (chunk: Chunk): number => {
     const before = byId.get(chunk.before);
     return Math.max(ownScore(chunk), isBareQuestion(before) ? ANSWER_PULL * ownScore(before) : 0);
@@ -248,16 +250,16 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
   const lookedAt = new Set(few);
   const looked = found.filter((chunk) => lookedAt.has(chunk)).slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
   const scored = foldDuplicates(looked, byId)
-    .filter((folded) => !isMereReply(folded, byId) || scoreOf({ text: folded.chunk.text, likeness: 0 }) > 0)
-    .map((folded) => ({ ...folded, score: score(folded.chunk) }))
+    .filter((folded) => !isMereReply(folded, byId) || scoreOf({ ...folded.chunk, likeness: 0 }) > 0)
+    .map((folded) => {
+      return { ...folded, score: score(folded.chunk), isAskedAgain: isAskedAgain(folded.chunk, weights) };
+    })
     .filter((hit) => hit.score >= scoreMin);
-  const ordered = askedAgainLast(exactFirst(scored), weights);
+  const ordered = askedAgainLast(exactFirst(scored));
   const byMessage = Map.groupBy(ordered, ({ chunk }) => messageOf(chunk));
   const shown = [...byMessage.values()].flatMap((parts) => parts.slice(0, 1)).slice(0, limit);
   const next = ordered
-    .filter((hit) => !shown.includes(hit))
-    .slice(0, NEXT_MAX)
-    .filter((hit) => hit.score >= ANSWER_MIN && !isAskedAgain(hit.chunk, weights))
+    .filter((hit) => !shown.includes(hit) && hit.score >= ANSWER_MIN && !hit.isAskedAgain)
     .map(({ chunk }) => chunk);
   const scores = descending(shown.map((hit) => hit.score));
   const hits = shown.map(({ chunk, copies }, index) => ({ chunk, copies, score: scores[index] ?? 0 }));
@@ -267,7 +269,7 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
   const best = hits.map((hit) => {
     const { chunk } = hit;
     const meaningOf = likenessOf.get(chunk.id) ?? 0;
-    return { ...hit, why: { words: read(chunk.text).byWords, meaning: meaningOf, neighbours: lifts(chunk) } };
+    return { ...hit, why: { words: read(chunk).byWords, meaning: meaningOf, neighbours: lifts(chunk) } };
   });
   return { best, next };
 }
@@ -276,9 +278,8 @@ const LOOKED_AT_MIN = 100;
 const LOOKED_AT_EACH = 3;
 /** Of one message; a book would leave no room for others. */
 const PARTS_LOOKED_AT = 8;
-const NEXT_MAX = 20;
 
-type Scored = Folded & { readonly score: number };
+type Scored = Folded & { readonly score: number; readonly isAskedAgain: boolean };
 
 const EXACT_MIN = 0.99;
 
@@ -291,8 +292,8 @@ function exactFirst(hits: readonly Scored[]): readonly Scored[] {
 const ANSWER_MIN = 0.15;
 
 /** An earlier copy of the query answers nothing: it goes below all possible answers. */
-function askedAgainLast(hits: readonly Scored[], weights: ReadonlyMap<string, number>): readonly Scored[] {
-  const [repeated, others] = [true, false].map((is) => hits.filter(({ chunk }) => isAskedAgain(chunk, weights) === is));
+function askedAgainLast(hits: readonly Scored[]): readonly Scored[] {
+  const [repeated, others] = [true, false].map((is) => hits.filter((hit) => hit.isAskedAgain === is));
   if (repeated === undefined || others === undefined || repeated.length === 0) return hits;
   const place = others.findLastIndex(({ score }) => score >= ANSWER_MIN) + 1;
   const leastSure = Math.min(1, ...others.slice(0, place).map(({ score }) => score));
@@ -329,10 +330,13 @@ type ById = ReadonlyMap<number, Chunk>;
  */
 export function foldDuplicates(chunks: readonly Chunk[], byId: ById): readonly Folded[] {
   const folded = new Map<string, Folded>();
-  for (const chunk of chunks) {
+  const lettered = chunks.map((chunk) => ({ chunk, letters: lettersOf(chunk.text) }));
+  const alike = Map.groupBy(lettered, ({ letters }) => letters);
+  for (const { chunk, letters } of lettered) {
     const asked = byId.get(chunk.before);
     const isAnswer = isShort(chunk.text) && isBareQuestion(asked);
-    const key = isAnswer ? `${wordsOf(asked)}\n${wordsOf(chunk)}` : wordsOf(chunk);
+    const isAlone = alike.get(letters)?.length === 1;
+    const key = isAnswer ? `${wordsOf(asked)}\n${wordsOf(chunk)}` : isAlone && letters ? letters : wordsOf(chunk);
     const first = folded.get(key);
     folded.set(key, { chunk: first?.chunk ?? chunk, copies: (first?.copies ?? 0) + 1 });
   }
@@ -349,9 +353,10 @@ function isMereReply({ chunk, copies }: Folded, byId: ById): boolean {
 }
 
 const STEPS_MAX = 3;
-/** The cost of a chunk's role, place and time. */
-const PLACE_TOKENS = 24;
-/** The additional cost of its session, if that is not the session of a hit. */
+/** What a hit costs besides its text in what a model reads, and what a chunk with it does. */
+const HIT_TOKENS = 43;
+const PLACE_TOKENS = 8;
+/** The additional cost of a session and a day, if no hit is of that session. */
 const SESSION_TOKENS = 20;
 
 interface Looking {
@@ -380,7 +385,7 @@ export async function turnsAround(
   const shown = new Set(chunks.map(({ text }) => text));
   const sessions = new Set(chunks.map(({ session_id }) => session_id));
   const around = new Map<number, readonly Chunk[]>();
-  let left = looking.tokensMax - chunks.reduce((sum, { text }) => sum + tokensIn(text), 0);
+  let left = looking.tokensMax - chunks.reduce((sum, { text }) => sum + tokensIn(text) + HIT_TOKENS, 0);
   if (left <= PLACE_TOKENS) return around;
   for await (const { chunk, of } of byTurns(answeringToo(chunks, looking.next), nearby(chunks, looking))) {
     if (left <= PLACE_TOKENS) break;

@@ -165,6 +165,10 @@ function read(reading: Reading, { body, timestamp_ms: atMs }: Entry): void {
     case "tool_results":
       readMessage(reading, body.message, { atMs, usage: body.kind === "assistant" ? body.usage : undefined });
       return;
+    case "message_delivered":
+      if (body.message.role === "user") readMessage(reading, body.message, { atMs, usage: undefined });
+      else readNotice(reading, body.message, atMs);
+      return;
     case "notice":
       readNotice(reading, body.message, atMs);
       return;

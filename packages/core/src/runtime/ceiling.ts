@@ -71,6 +71,12 @@ export function requireBelow(
   if (memory !== undefined && tools.memory && !ceiling.memory) throw beyond(memory, "memory", ceiling);
 }
 
+/** Throws PERMISSION_DENIED for a server that sessions cannot have here: a program does what a shell does. */
+export function requireServerBelow(server: object, ceiling: ToolCeiling): void {
+  if (!ceiling.mcp) throw new RuntimeError("PERMISSION_DENIED", "server_config: sessions have no tools here");
+  if ("command" in server && !ceiling.shell) throw beyond("server_config.command", "shell", ceiling);
+}
+
 function isBeyond({ builtins }: Tools, ceiling: ToolCeiling): boolean {
   return BUILTINS.indexOf(builtins) > BUILTINS.indexOf(ceiling.builtins);
 }

@@ -15,6 +15,7 @@ import type { Tool } from "../ports/tool.ts";
 import type { Listener } from "../sessions/event-queue.ts";
 import type { Unattended } from "../turn/approval.ts";
 import type { CallerView } from "./caller-view.ts";
+import { yieldToEventLoop } from "./system-clock.ts";
 
 /** What a call brings besides its input. */
 export interface CallContext {
@@ -34,6 +35,8 @@ export interface CallContext {
   readonly tools?: readonly Tool[];
   /** What the first model call of the turn must do. */
   readonly toolChoice?: ToolChoice | undefined;
+  /** The session has memory search, besides what the input says, as far as there is one and the caller may have it. */
+  readonly offersMemory?: boolean | undefined;
   /** The turn asks again what the session's last turn asked, which failed: that is not said twice. */
   readonly isRetry?: boolean | undefined;
   /** Receives a turn that continues after the response, for a caller that must not end before it. */
@@ -70,25 +73,63 @@ export function createDispatch({ service, capabilities, view, spentToday, isClos
     const row = operationOf(name);
     requireScope(given.caller, row.scope, row.rpc);
     if (row.requires !== undefined) requireCapability(capabilities, row.requires);
-    const parsed = parseInput<typeof name>(row.input, input);
+    const long = longListIn(input);
+    const parsed = long === undefined ? parseInput(row.input, input) : await parsePieces(row.input, long);
     const call = endingWith(given);
     if (call.signal?.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the request was cancelled before it began");
     try {
       // Without a caller nothing is waited for: calls take a session's lock in the order they are made.
-      if (call.caller === undefined) return await service[name](parsed, call);
+      if (call.caller === undefined) return await service[name](parsed as OperationInput<typeof name>, call); // The schema is that of the row.
       if (row.runs !== undefined) await requireLeft(call.caller, spentToday);
-      return await service[name](await view.narrow(name, parsed, call.caller), call);
+      return await service[name](await view.narrow(name, parsed as OperationInput<typeof name>, call.caller), call);
     } catch (thrown) {
       throw asRuntimeError(thrown);
     }
   };
 }
 
-function parseInput<N extends OperationName>(schema: z.ZodType, input: unknown): OperationInput<N> {
+function parseInput(schema: z.ZodType, input: unknown): unknown {
   requireNames(input);
   const parsed = schema.safeParse(input ?? {});
   if (!parsed.success) throw invalidInput(parsed.error);
-  return parsed.data as OperationInput<N>; // The schema is that of the operation's row.
+  return parsed.data;
+}
+
+/** A list may hold thousands of messages: they are checked so many at a time, with other work in between. */
+const PIECE_ITEMS = 500;
+
+interface LongList {
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly field: string;
+  readonly items: readonly unknown[];
+}
+
+function longListIn(input: unknown): LongList | undefined {
+  for (const [field, items] of Object.entries(input ?? {}))
+    if (Array.isArray(items) && items.length > PIECE_ITEMS) return { input: Object(input), field, items };
+  return undefined;
+}
+
+async function parsePieces(schema: z.ZodType, { input, field, items }: LongList): Promise<unknown> {
+  const parsed: unknown[] = [];
+  let whole: object = {};
+  for (let from = 0; from < items.length; from += PIECE_ITEMS) {
+    const piece = items.slice(from, from + PIECE_ITEMS);
+    for (const [at, item] of piece.entries()) requireNames(item, [field, String(from + at)]);
+    const read = schema.safeParse({ ...input, [field]: piece });
+    if (!read.success) {
+      for (const { path } of read.error.issues) if (path[0] === field) path[1] = Number(path[1]) + from;
+      throw invalidInput(read.error);
+    }
+    whole = Object(read.data);
+    for (const item of Reflect.get(whole, field)) parsed.push(item);
+    await yieldToEventLoop();
+  }
+  // What is said of the whole list, such as its length; each item is read already.
+  const [first] = items;
+  const lengths = schema.safeParse({ ...input, [field]: items.map(() => first) });
+  if (!lengths.success) throw invalidInput(lengths.error);
+  return { ...whole, [field]: parsed };
 }
 
 /** Throws BUDGET_EXHAUSTED when a caller has spent what it may: no further turn begins. */
@@ -128,14 +169,14 @@ const ALWAYS: readonly (readonly [id: string, description: string])[] = [
   ["shell", "Shell commands and background jobs"],
   ["hooks", "Hooks around a turn's steps"],
   ["skills", "Skills loaded into the prompt"],
+  ["schedule", "Scheduled turns"],
+  ["mcp_live", "MCP servers added to a running session"],
 ];
 
 /** Parts of the wire contract that this runtime does not have. */
 const NEVER: readonly (readonly [id: string, description: string])[] = [
   ["comms", "Messages between agents"],
-  ["schedule", "Scheduled turns"],
   ["work_graph", "Shared work graphs"],
-  ["mcp_live", "MCP servers added to a running session"],
 ];
 
 /** What a runtime of these capabilities can do. */

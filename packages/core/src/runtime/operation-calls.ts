@@ -224,7 +224,9 @@ function readOptions(
 
 function inWords(error: RuntimeError, name: OperationName, advice: string | undefined): RuntimeError {
   const { code, message, details, cause } = error;
-  const words = advice ?? (code === "INVALID_PARAMS" ? inCamelCase(message, WIRE_TABLE[name].fields) : message);
+  const words = (advice ?? (code === "INVALID_PARAMS" ? inCamelCase(message, WIRE_TABLE[name].fields) : message))
+    // The SDK has one name for a session's schema and for a turn's.
+    .replace(/^turnOutputSchema\b/, "outputSchema");
   return words === message ? error : new RuntimeError(code, words, { details, cause });
 }
 

@@ -32,12 +32,17 @@ type Also<T, Role extends "input" | "output"> = Role extends "input" ? T : never
 export type Answer<T> = T extends unknown ? CamelCased<T, "output"> : never;
 
 export function camelOf(name: string): string {
-  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return name.includes("_") ? name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) : name;
 }
+
+const wireNamesOf = new WeakMap<FieldNames, ReadonlyMap<string, string>>();
 
 /** An input in wire spelling; unknown names are left to validation. */
 export function toWire(options: object, fields: FieldNames): Record<string, unknown> {
-  const wireNames = new Map(Object.keys(fields).map((field) => [camelOf(field), field]));
+  // A list has as many objects of the same fields as it likes.
+  const wireNames =
+    wireNamesOf.get(fields) ?? new Map(Object.keys(fields).map((field) => [camelOf(field), field] as const));
+  wireNamesOf.set(fields, wireNames);
   return Object.fromEntries(
     Object.entries(options).map(([name, value]) => {
       const field = wireNames.get(name) ?? name;

@@ -5,24 +5,30 @@ import type { Clock } from "../ports/clock.ts";
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export function createSystemClock(): Clock {
-  return { now: Date.now, sleep, random: Math.random, newId: createIdSource(), yieldToEventLoop: createYielder() };
+  return { now: Date.now, sleep, random: Math.random, newId: createIdSource(), yieldToEventLoop };
 }
 
 /** How long work may block the event loop. */
 const YIELD_EVERY_MS = 8;
 
-/** Waits for one round of the event loop: a timer would add a millisecond, and a promise would not yield. */
-export function createYielder(): () => Promise<void> | undefined {
-  let yieldedMs = performance.now();
-  return () => {
-    if (performance.now() - yieldedMs < YIELD_EVERY_MS) return undefined;
-    return new Promise((resolve) => {
-      setImmediate(() => {
-        yieldedMs = performance.now();
-        resolve();
-      });
-    });
-  };
+let yieldedMs = performance.now();
+const waiting: (() => void)[] = [];
+
+/**
+ * Waits for a round of the event loop: a timer would add a millisecond, and a promise would not yield. One caller continues in
+ * each round: all of them in the same round would block it for as long as all their pieces take.
+ */
+export function yieldToEventLoop(): Promise<void> | undefined {
+  if (performance.now() - yieldedMs < YIELD_EVERY_MS) return undefined;
+  return new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(continueOne);
+  });
+}
+
+function continueOne(): void {
+  yieldedMs = performance.now();
+  waiting.shift()?.();
+  if (waiting.length > 0) setImmediate(continueOne);
 }
 
 function sleep(ms: number, signal: AbortSignal, how?: "background"): Promise<void> {

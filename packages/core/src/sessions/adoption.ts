@@ -11,6 +11,7 @@ import { isUnfinished, isWaiting, type SessionState } from "../state/session-sta
 import type { SubAgents, UntilOver } from "../sub-agents/sub-agents.ts";
 import type { WAITING } from "../turn/turn.ts";
 import { CANCELLED, closeLeftovers } from "../turn/turn-end.ts";
+import { ignoreBusy } from "./inbox.ts";
 import { appendEntries, giveTools, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { callerAgain, withinCeiling } from "./turn-input.ts";
 import type { Current } from "./turn-operations.ts";
@@ -77,7 +78,11 @@ export function createAdoption(parts: AdoptionParts): Adoption {
   /** The inputs of the turn in this process, and what it lacks to continue it. */
   const inputsFor = async (
     { state, tools: own }: LiveSession,
-    { hasApprover = false, by }: { readonly hasApprover?: boolean; readonly by?: Caller | undefined } = {},
+    {
+      hasApprover = false,
+      isNew = false,
+      by,
+    }: { readonly hasApprover?: boolean; readonly isNew?: boolean; readonly by?: Caller | undefined } = {},
   ) => {
     const began = parts.current();
     const { settings, turn } = state;
@@ -87,7 +92,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     const caller = by ?? (setup.caller && callerAgain(setup.caller));
     const model = await began.models.resolve(settings.model, settings.provider).catch(() => undefined);
     if (model === undefined) missing.push(`model ${settings.model}`);
-    const lack = by === undefined ? lackOf(setup) : undefined;
+    const lack = by === undefined && !isNew ? lackOf(setup) : undefined;
     if (lack !== undefined) missing.push(lack);
     const { overlay } = setup;
     const tools = chooseTools(began, { state, tools: own }, overlay, caller);
@@ -97,7 +102,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     missing.push(
       ...code_tools.filter((name) => !tools.has(name)).map((name) => `tool ${name}`),
       ...awaited.filter((name) => !tools.has(name)).map((name) => `the client that runs ${name}`),
-      ...mcp_servers.filter((name) => !began.mcpServers.includes(name)).map((name) => `MCP server ${name}`),
+      ...mcp_servers.filter((name) => !began.mcpServersOf(settings).includes(name)).map((name) => `MCP server ${name}`),
       ...code_hooks.filter((id) => !hookIds.includes(id)).map((id) => `hook ${id}`),
       ...(setup.has_own_hooks === true ? ["the hooks of its request"] : []),
       ...(setup.has_approver === true && !hasApprover ? ["an approval handler"] : []),
@@ -169,11 +174,12 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     const { state } = session;
     const { turn, settings } = state;
     // The session of a sub-agent continues with its parent.
-    if (turn === undefined || settings.sub_agent !== undefined) {
+    if (settings.sub_agent !== undefined) {
       later.set(sessionId, { atMs: clock.now() + LOOK_AGAIN_MS });
       return undefined;
     }
-    if (!isUnfinished(state) || isWaiting(state) || state.archived) return undefined;
+    if (isWaiting(state) || state.archived) return undefined;
+    if (turn === undefined || !isUnfinished(state)) return considerQueue(session, stopping);
     const { attempts } = parts.current().resuming;
     if (turn.attempt >= attempts && !turn.isReleased) return { over: end(session, killedProcesses(turn.attempt)) };
     const delayMs = turn.isReleased ? 0 : (DELAYS_MS[turn.attempt] ?? DELAY_MS_MAX);
@@ -186,14 +192,31 @@ export function createAdoption(parts: AdoptionParts): Adoption {
       later.set(sessionId, { atMs: now + LOOK_AGAIN_MS, sentence });
       return undefined;
     }
-    later.delete(sessionId);
-    while (started[0] !== undefined && started[0] <= now - MINUTE_MS) started.shift();
-    if (started.length >= PER_MINUTE || stopping.aborted) return undefined;
-    started.push(now);
+    if (!mayStart(sessionId, stopping)) return undefined;
     const revoked = new AbortController();
     adopted.set(revoked, turn.setup);
     const over = parts.untilOver(session, { signal: revoked.signal }, (signal) => adopt(session, { signal }));
     return { over: over.finally(() => adopted.delete(revoked)) };
+  };
+
+  const mayStart = (sessionId: string, stopping: AbortSignal): boolean => {
+    const now = clock.now();
+    later.delete(sessionId);
+    while (started[0] !== undefined && started[0] <= now - MINUTE_MS) started.shift();
+    if (started.length >= PER_MINUTE || stopping.aborted) return false;
+    started.push(now);
+    return true;
+  };
+
+  /** Begins the next message of a session whose process is gone, if this one has what its newest turn had. */
+  const considerQueue = async (session: LiveSession, stopping: AbortSignal) => {
+    const { state } = session;
+    const { missing } = await inputsFor(session, { hasApprover: true, isNew: true });
+    if (missing.length === 0 && !mayStart(state.sessionId, stopping)) return undefined;
+    later.set(state.sessionId, { atMs: clock.now() + LOOK_AGAIN_MS });
+    if (missing.length > 0) return undefined;
+    // The holder begins it instead of releasing the session.
+    return { over: locked.run(session, {}, async () => {}) };
   };
 
   return {
@@ -303,8 +326,4 @@ function requireUnfinished(state: SessionState): void {
 export function cannotContinue({ sessionId }: SessionState, missing: readonly string[]): RuntimeError {
   const message = `session ${sessionId} has an unfinished turn that this process cannot continue; it lacks ${missing.join(", ")}`;
   return new RuntimeError("CAPABILITY_UNAVAILABLE", message);
-}
-
-function ignoreBusy(thrown: unknown): void {
-  if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;
 }

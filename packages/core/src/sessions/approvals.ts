@@ -35,9 +35,15 @@ interface ApprovalParts {
   allowInProject(rules: readonly string[]): Promise<void>;
 }
 
+/** A turn, by default the newest, and the seq after which its events are wanted, by default what comes from now on. */
+export interface TurnEvents {
+  readonly turn?: number;
+  readonly after?: number;
+}
+
 interface Approvals extends Pick<Service, "answerApproval" | "listApprovals"> {
   /** Waits for the end of a turn that waits for approval, which any process may answer. */
-  untilOver(session: LiveSession, call: CallContext): Promise<RunResult>;
+  untilOver(session: LiveSession, call: CallContext, of?: TurnEvents): Promise<RunResult>;
   /** Ends a waiting turn without approvals or results; does nothing if none waits. */
   giveUp(session: LiveSession): Promise<void>;
 }
@@ -95,16 +101,20 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     return answered.promise;
   };
 
-  const untilOver = async (session: LiveSession, call: CallContext): Promise<RunResult> => {
+  const untilOver: Approvals["untilOver"] = async (session, call, of = {}) => {
+    const { turn = session.state.turn?.seq ?? 1, after = session.state.lastSeq } = of;
     const { listener } = call;
     const signal = AbortSignal.any([call.signal, call.leaving, parts.ending].filter((one) => one !== undefined));
     const { sessionId } = session.state;
-    let seen = session.state.lastSeq;
+    let seen = after;
+    let isNext = false;
     let woken = Promise.withResolvers<void>();
     const pass = (delivery: Delivery): void => {
       if (delivery.seq !== 0 && delivery.seq <= seen) return;
       if (delivery.seq !== 0) seen = delivery.seq;
-      listener?.(delivery);
+      // A message that waited may begin another turn at once.
+      isNext ||= delivery.event.type === "run_started" && delivery.seq > turn;
+      if (!isNext) listener?.(delivery);
     };
     /** Events of this process while the log is read; they follow the log's. */
     let meanwhile: Delivery[] | undefined;
@@ -137,7 +147,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       for (;;) {
         if (!session.isRunning) await live.refresh(session);
         await catchUp();
-        const over = await resultOf(store, session);
+        const over = await resultOf(store, session, turn);
         if (over !== undefined) return over;
         if (signal.aborted) throw left(session.state);
         if (session.state.archived) throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived`);
@@ -322,12 +332,14 @@ export async function resultOf(
   const text = spoken === undefined || textSeq === undefined ? "" : textOfEntry(spoken, textSeq);
   const ran = [...of("tool_results"), ...of("results_held")].flatMap(({ body }) => body.calls);
   const toolCalls = ran.filter(({ counted }) => counted).length;
+  const pending = state.openCalls.filter(({ data }) => state.pending.includes(data.id));
   return toResult(session, {
     end,
     text,
     turns: of("model_called").length,
     toolCalls,
     extraction: extractionIn(of("event")),
+    ...(isNewest && pending.length > 0 ? { pending } : {}),
   });
 }
 

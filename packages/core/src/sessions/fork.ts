@@ -38,6 +38,7 @@ export function createForks({ store, live, clock, memory }: ForkParts): Pick<Ser
     const said = await live.whole(source);
     const chosen = await choose(said);
     const bodies = await forkBodies(said, chosen, yieldToEventLoop);
+    await yieldToEventLoop();
     const made = await live.admit(() =>
       beginSession(store.log, session_id, { bodies, tools: source.tools, yieldToEventLoop }),
     );
@@ -200,6 +201,7 @@ export async function historyBodies(
       const content = await takeContent(message.content, { blobs, model, field: `history[${at}].content` });
       messages.push({ ...message, content });
     }
+    await clock.yieldToEventLoop();
   }
   if (messages.some(({ role }) => role === "system")) {
     throw invalid("history: write what the system says as system_prompt");
@@ -266,12 +268,9 @@ async function requireAcceptable(messages: readonly Message[], clock: Clock): Pr
 
 /** Rejects content that the session's provider would reject or, if its grammar is unknown, all providers. */
 async function requireHistory(messages: readonly Message[], clock: Clock, provider: string): Promise<void> {
-  const { grammarFaults, grammarOf, GRAMMAR_COUNT } = await import("../compaction/grammar.ts");
+  const { faultFor } = await import("../compaction/grammar.ts");
   const whole = withClosedCalls(messages, clock);
-  const faults = grammarFaults(whole);
-  const own = grammarOf(provider);
-  const common = faults.length === GRAMMAR_COUNT ? faults[0] : undefined;
-  const found = own === undefined ? common : faults.find(({ grammar }) => grammar === own);
+  const found = faultFor(provider, whole);
   if (found === undefined) return;
   const where = `message ${found.at}, ${whole[found.at]?.role}`;
   throw invalid(`history: ${where}: ${found.grammar} would reject the session: ${found.fault}`);

@@ -1,4 +1,4 @@
-import type { CommandReport, EntryBody, EntryBodyOf, JobEnd } from "../contract/entry.ts";
+import type { CommandReport, EntryBody, EntryBodyOf, JobEnd, TurnSetup } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { JobLook, JobProcesses, JobReport, JobSummary, SessionJobs } from "../ports/jobs.ts";
@@ -83,7 +83,10 @@ export function createJobs(parts: JobParts): Jobs {
       const command = parts.redactFor(session)(spec.command);
       const timeout_ms = Math.ceil(spec.timeoutMs);
       try {
-        await appendEntries(store.log, session, [{ kind: "job_started", job_id, command, timeout_ms, ...place }]);
+        const { caller, is_unattended, has_approver } = session.state.turn?.setup ?? {};
+        const begins = spec.beginsTurn === true ? { begins_turn: { caller, is_unattended, has_approver } } : {};
+        const started = { kind: "job_started" as const, job_id, command, timeout_ms, ...place, ...begins };
+        await appendEntries(store.log, session, [started]);
       } catch (thrown) {
         await processes.stop(job_id, "cancelled");
         await processes.remove(job_id);
@@ -187,8 +190,8 @@ function createRecords({ store, clock, locked, processes, redactFor }: JobParts)
       if (seen?.state !== "ended" && (seen?.state === "running" || !isLost)) return false;
       const { jobId } = record;
       const report = seen === undefined ? NO_REPORT : await processes.report(jobId, { ...seen, state: "ended" });
-      const { command } = await startOf(session, record);
-      const bodies = endBodies({ jobId, command, seen, report }, redactFor(session), clock);
+      const { command, begins_turn: beginsTurn } = await startOf(session, record);
+      const bodies = endBodies({ jobId, command, seen, report, beginsTurn }, redactFor(session), clock);
       const isOpen = (): boolean => openJobs(session.state).some((one) => one.jobId === jobId);
       // Of two processes the second appends nothing: the log accepts entries only after the last one that it knows.
       const append = () => appendEntries(store.log, session, () => (isOpen() ? bodies : []));
@@ -319,11 +322,12 @@ interface EndedJob {
   readonly command: string;
   readonly seen: JobLook | undefined;
   readonly report: CommandReport;
+  readonly beginsTurn: TurnSetup | undefined;
 }
 
 /** The record of a job's end, and the notice to the model. */
 function endBodies(
-  { jobId, command, seen, report: said }: EndedJob,
+  { jobId, command, seen, report: said, beginsTurn }: EndedJob,
   redact: Redact,
   clock: Clock,
 ): readonly EntryBody[] {
@@ -339,9 +343,13 @@ function endBodies(
   ];
   const created_at = new Date(clock.now()).toISOString();
   const display_name = command.slice(0, NAME_CHARS_MAX);
+  const message = { role: "system_notice" as const, kind: "background_job", body: text.join("\n"), created_at };
+  const source = { type: "job" as const, id: jobId };
   return [
     { kind: "job_ended", job_id: jobId, display_name, status, report, ...(error === undefined ? {} : { error }) },
-    { kind: "notice", message: { role: "system_notice", kind: "background_job", body: text.join("\n"), created_at } },
+    beginsTurn === undefined
+      ? { kind: "notice", message }
+      : { kind: "message_queued", id: `job-${jobId}`, when_busy: "queue", message, source, setup: beginsTurn },
   ];
 }
 

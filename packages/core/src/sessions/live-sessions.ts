@@ -6,7 +6,7 @@ import type { EventLog, Hold, LogRow, Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "../runtime/dispatch.ts";
 import { eventsOf, toNewEntries } from "../state/entry-events.ts";
-import { isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
+import { isFree, isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
 import { applyEntry, applyTo, beginFold, foldLongSession, isWhole, type WholeState } from "../state/whole-state.ts";
 import { type CheckpointParts, createCheckpoints } from "./checkpoints.ts";
 import type { Listener } from "./event-queue.ts";
@@ -285,9 +285,20 @@ export interface LockedWork {
 
 const STOP_MS_MAX = 5_000;
 
-export function createLockedWork(parts: { store: Store; clock: Clock; live: LiveSessions }): LockedWork {
+/** What the holder of a session does besides its work. */
+export interface Holding {
+  /** What it begins instead of releasing the session; undefined for nothing. */
+  next(session: LiveSession): ((signal: AbortSignal) => Promise<void>) | undefined;
+  /** Takes a note of another process. */
+  accept(session: LiveSession, note: string): Promise<void>;
+}
+
+export function createLockedWork(
+  parts: { readonly store: Store; readonly clock: Clock; readonly live: LiveSessions } & Holding,
+): LockedWork {
   const { clock, live } = parts;
   const { locks } = parts.store;
+  let isStopping = false;
   const running = new Set<{ readonly session: LiveSession; readonly ended: Promise<void> }>();
   const run: LockedWork["run"] = async (session, call, work) => {
     const { sessionId } = session.state;
@@ -295,15 +306,26 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
     if (session.isRunning) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
     const wasAbandoned = isUnfinished(session.state) && (await locks.isAbandoned?.(sessionId)) === true;
     const hold = await locks.hold(sessionId);
+    hold.onNote?.((note) => void parts.accept(session, note).catch(noted));
+    return held(session, { hold, call, wasAbandoned }, async (signal) => {
+      await live.refresh(session, true);
+      if (session.state.archived)
+        throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
+      return work(signal);
+    });
+  };
+  const held = async <T>(
+    session: LiveSession,
+    { hold, call, wasAbandoned }: { readonly hold: Hold; readonly call: CallContext; readonly wasAbandoned: boolean },
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> => {
+    const { state } = session;
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     const one = { session, ended };
     running.add(one);
     if (call.listener !== undefined) session.listeners.add(call.listener);
     session.isRunning = true;
     try {
-      await live.refresh(session, true);
-      if (session.state.archived)
-        throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
       const { signal } = call;
       return await work(signal === undefined ? hold.interrupted : AbortSignal.any([hold.interrupted, signal]));
     } finally {
@@ -312,13 +334,20 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
       if (call.listener !== undefined) session.listeners.delete(call.listener);
       // Appends of others during the turn, such as an injected text, must finish before the session is released.
       await session.appending;
-      // An unfinished turn that has run in this realm is left for another process; one of an import has not.
-      const isLeft = isUnfinished(session.state) && !isWaiting(session.state) && (wasAbandoned || session.ownsTurn);
-      await (isLeft && hold.abandon ? hold.abandon() : hold.release()).finally(() => {
-        live.rest(session);
-        running.delete(one);
-        end();
-      });
+      const next = isStopping ? undefined : parts.next(session);
+      // Released in between, the messages that wait would be lost to other processes if this one ended there.
+      if (next !== undefined && !hold.interrupted.aborted)
+        void held(session, { hold, call: {}, wasAbandoned: false }, next).catch(noted);
+      else {
+        // An unfinished turn that has run in this realm is left for another process; one of an import has not.
+        const isUnended = isUnfinished(state) && !isWaiting(state) && (wasAbandoned || session.ownsTurn);
+        const isLeft = isUnended || (isFree(state) && state.inbox.length > 0);
+        await (isLeft && hold.abandon ? hold.abandon() : hold.release()).finally(() => live.rest(session));
+        // An interrupt ends the hold, too.
+        if (next !== undefined) void run(session, {}, next).catch(noted);
+      }
+      running.delete(one);
+      end();
     }
   };
   return {
@@ -327,11 +356,13 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
       return run(session, call, work);
     },
     brief: (session, work) => {
-      const held = run(session, {}, work);
-      session.moment = held.catch(() => {});
-      return held;
+      // An unfinished turn that this process does not know of yet would be released as if it had ended.
+      const brief = live.refresh(session).then(() => run(session, {}, work));
+      session.moment = brief.catch(() => {});
+      return brief;
     },
     stop: async (leavesTurns) => {
+      isStopping = true;
       const ending = [...running];
       if (ending.length === 0) return;
       const done = new AbortController();
@@ -363,9 +394,9 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
   const { log, sessions, locks, blobs, signals, checkpoints, forgettings, shred } = store;
   const hold = async (sessionId: string): Promise<Hold> => {
     const held = await translated(() => locks.hold(sessionId));
-    const { interrupted, abandon } = held;
+    const { interrupted, abandon, onNote } = held;
     const release = (): Promise<void> => translated(() => held.release());
-    return { interrupted, release, ...(abandon && { abandon: () => translated(abandon) }) };
+    return { interrupted, release, ...(onNote && { onNote }), ...(abandon && { abandon: () => translated(abandon) }) };
   };
   return {
     log: {
@@ -387,6 +418,7 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
       isHeld: (sessionId) => translated(() => locks.isHeld(sessionId)),
       ...(locks.isAbandoned && { isAbandoned: abandonedIn(locks.isAbandoned) }),
       interrupt: (sessionId) => translated(() => locks.interrupt(sessionId)),
+      ...(locks.note && { note: notedIn(locks.note) }),
     },
     blobs: {
       put: (blob) => translated(() => blobs.put(blob)),
@@ -405,6 +437,10 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
 
 function abandonedIn(isAbandoned: (sessionId: string) => Promise<boolean>) {
   return (sessionId: string): Promise<boolean> => translated(() => isAbandoned(sessionId));
+}
+
+function notedIn(note: NonNullable<Store["locks"]["note"]>): NonNullable<Store["locks"]["note"]> {
+  return (sessionId, left) => translated(() => note(sessionId, left));
 }
 
 async function translated<T>(work: () => Promise<T>): Promise<T> {

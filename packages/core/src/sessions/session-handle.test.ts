@@ -172,6 +172,8 @@ describe("the schema of a result", () => {
     const mute = { "~standard": { version: 1 as const, vendor: "valibot", validate: () => ({ value: 1 }) } };
     const sentence = /^outputSchema: this valibot schema cannot be written as a JSON schema: it does not implement/;
     await expect(runtime.createSession("Go.", { outputSchema: mute })).rejects.toThrow(sentence);
+    const session = await runtime.createSession();
+    await expect(session.turn("Go.", { outputSchema: 3 as never })).rejects.toThrow(/^outputSchema: /);
     await expect(runtime.createSession("Go.", { outputSchema: z.object({ at: z.date() }) })).rejects.toThrow(
       /^outputSchema: this zod schema cannot be written as a JSON schema: Date cannot be represented in JSON Schema/,
     );

@@ -7,13 +7,14 @@ import type {
   UnfinishedTurn,
 } from "../contract/session-info.ts";
 import { CONTRACT_VERSION } from "../contract/wire/version.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import { type Hash, isIn } from "../state/context.ts";
 import { describeContext } from "../state/describe-context.ts";
 import { textOfEntry } from "../state/entry-events.ts";
 import type { SessionState } from "../state/session-state.ts";
-import { foldSession, type WholeState } from "../state/whole-state.ts";
+import { foldLongSession, type WholeState } from "../state/whole-state.ts";
 import { addUsage, NO_USAGE, totalTokens } from "../turn/cost.ts";
 import type { LiveSession, LiveSessions } from "./live-sessions.ts";
 import { readEvents } from "./subscriptions.ts";
@@ -22,6 +23,7 @@ interface ReaderParts {
   readonly store: Store;
   readonly live: LiveSessions;
   readonly hash: Hash;
+  readonly yieldToEventLoop: Clock["yieldToEventLoop"];
   sizesOf(session: LiveSession, state: SessionState): ContextSizes;
   unfinishedIn(session: LiveSession): Promise<UnfinishedTurn | undefined>;
 }
@@ -38,7 +40,8 @@ type Reads = "readSession" | "listSessions" | "readHistory" | "readContext" | "r
  * The read operations: answered from rows, and from the log if necessary. Messages are copied, since a caller may
  * change them.
  */
-export function createSessionReader({ store, live, hash, sizesOf, unfinishedIn }: ReaderParts): Pick<Service, Reads> {
+export function createSessionReader(parts: ReaderParts): Pick<Service, Reads> {
+  const { store, live, hash, yieldToEventLoop, sizesOf, unfinishedIn } = parts;
   return {
     readSession: async ({ session_id }) => {
       const info = await describeSession(store, await rowOf(store, session_id));
@@ -64,16 +67,12 @@ export function createSessionReader({ store, live, hash, sizesOf, unfinishedIn }
       structuredClone(pageOf(await live.whole(await live.findFresh(session_id)), offset, limit)),
     readContext: async ({ session_id, at_seq }) => {
       const session = await live.findFresh(session_id);
-      const past = at_seq === undefined ? undefined : await stateAt(store, session_id, at_seq);
+      const past = at_seq === undefined ? undefined : await stateAt(parts, session_id, at_seq);
       const shown = past?.state ?? session.state;
       const row = await store.sessions.get(session_id);
       const forgotten = row?.forgotten === true ? holesAmong(await live.whole(session), shown) : {};
-      return structuredClone({
-        ...describeContext(shown, hash),
-        ...forgotten,
-        ...sizesOf(session, shown),
-        ...past?.sizes,
-      });
+      const sizes = structuredClone({ ...forgotten, ...sizesOf(session, shown), ...past?.sizes });
+      return { ...(await describeContext(shown, hash, yieldToEventLoop)), ...sizes };
     },
     readEventCursor: async ({ scope }) => {
       const { last_seq } = await rowOf(store, scope.session_id);
@@ -141,7 +140,7 @@ export async function rowOf(store: Store, sessionId: string): Promise<SessionRow
 }
 
 /** The state when the call at `seq` was made, including the call's own entry. */
-async function stateAt(store: Store, sessionId: string, seq: number) {
+async function stateAt({ store, yieldToEventLoop }: ReaderParts, sessionId: string, seq: number) {
   const entries = await store.log.read(sessionId, 1, Number.MAX_SAFE_INTEGER);
   const call = entries.find((entry) => entry.seq <= seq && seq < entry.seq + entry.span);
   if (call?.body.kind !== "model_called") {
@@ -151,10 +150,8 @@ async function stateAt(store: Store, sessionId: string, seq: number) {
     throw invalid(`at_seq: no model call was made at ${seq}; ${hint}`);
   }
   const { tool_tokens } = call.body;
-  const state: WholeState = foldSession(
-    sessionId,
-    entries.filter((entry) => entry.seq <= call.seq),
-  );
+  const until = entries.filter((entry) => entry.seq <= call.seq);
+  const state: WholeState = await foldLongSession(sessionId, until, yieldToEventLoop);
   return { state, sizes: tool_tokens === undefined ? {} : { tool_tokens } };
 }
 

@@ -8,24 +8,30 @@ import type { Capabilities, Capability } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { createForgettingLater, type LaterParts } from "../erasure/forget-later.ts";
 import { createMemoryOperations } from "../memory/memory-operations.ts";
+import type { ReadAgentsMd } from "../ports/agents-md.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SessionJobs } from "../ports/jobs.ts";
 import { sessionsWith } from "../runtime/caller-view.ts";
 import type { Configuration } from "../runtime/configuration.ts";
 import type { Service } from "../runtime/dispatch.ts";
+import { lateBound } from "../runtime/late-bound.ts";
+import { createMcpServerOperations, type SessionServerTools } from "../runtime/mcp-servers.ts";
 import type { UsageSums } from "../runtime/usage.ts";
+import type { ScheduleOperations } from "../schedules/schedules.ts";
 import type { SkillCatalogue } from "../skills/skill-catalogue.ts";
 import { createSkills, type Skills } from "../skills/skills.ts";
 import type { SessionState } from "../state/session-state.ts";
 import { createSubAgents, type SubAgents, type UntilOver } from "../sub-agents/sub-agents.ts";
+import { createHistoryImports } from "../transfer/import-history.ts";
 import { createPortableSessions } from "../transfer/portable-sessions.ts";
 import { toolTokens } from "../turn/tokens.ts";
 import { cannotContinue, createAdoption, type Resuming } from "./adoption.ts";
 import { createApprovals } from "./approvals.ts";
 import { createForks, createInjections } from "./fork.ts";
 import { runSessionHooks } from "./hooks.ts";
+import { createInbox } from "./inbox.ts";
 import { createJobs, type JobParts, type Jobs } from "./jobs.ts";
-import { lateBound } from "./late-bound.ts";
+
 import {
   appendEntries,
   createLiveSessions,
@@ -37,22 +43,33 @@ import { createModelCalls } from "./model-calls.ts";
 import { createRewrites } from "./rewrites.ts";
 import { type ContextSizes, createSessionReader } from "./session-reader.ts";
 import { callerAgain } from "./turn-input.ts";
-import { type Configured, type Current, createRepeats, createTurnOperations, pinningIn } from "./turn-operations.ts";
+import {
+  type Configured,
+  type Current,
+  createEndOf,
+  createFinishTurn,
+  createRepeats,
+  createTurnOperations,
+  pinningIn,
+} from "./turn-operations.ts";
 import { appendingTo, type FixedParts, modelOf, redactFor, type TurnParts } from "./turn-runner.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
 
 export interface ServiceParts extends FixedParts {
   readonly capabilities: ReadonlySet<Capability>;
   readonly agents: AgentOperations;
+  readonly schedules: ScheduleOperations;
   readonly usage: UsageSums;
-  readonly forgetting: Pick<LaterParts, "tools" | "agents" | "warn"> & { readonly isShortLived: boolean };
+  readonly forgetting: Pick<LaterParts, "tools" | "agents" | "schedules" | "warn"> & { readonly isShortLived: boolean };
   readonly configuration: Configuration<Configured>;
   readonly catalogue: SkillCatalogue;
+  readonly readAgentsMd: ReadAgentsMd | undefined;
   /** Adds rules to what the project allows. */
   allowInProject(rules: readonly string[]): Promise<void>;
   /** Whether this process finishes turns of processes that are gone, and leaves its own to another one when it stops. */
   readonly resumesTurns: boolean;
   readonly resuming: Partial<Resuming>;
+  readonly servers: SessionServerTools;
   readonly jobs: Pick<JobParts, "processes" | "outlives">;
   /** Reports turns that cannot be finished here. */
   warn(sentence: string): void;
@@ -78,7 +95,11 @@ export function createSessionService(parts: ServiceParts): SessionService {
     isStored: parts.capabilities.has("session-store"),
     keeping: { hash, yieldToEventLoop },
   });
-  const locked = createLockedWork({ store, clock, live });
+  const locked = createLockedWork({
+    ...{ store, clock, live },
+    next: (session) => inbox.next(session),
+    accept: (session, note) => inbox.accept(session, note),
+  });
   const appending = (session: LiveSession, reported: Parameters<typeof appendingTo>[2]) =>
     appendingTo(store, session, reported);
   const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
@@ -123,28 +144,38 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const { giveUp } = approvals;
   const { run } = subAgents.set(createSubAgents({ ...parts, live, locked, preparations, giveUp, untilOver, current }));
   const { resumesTurns, resuming, warn } = parts;
+  const spentToday = async (name: string) => (await parts.usage.spentBy(name, clock.now())).amount;
   const adoption = createAdoption({
-    ...{ store, clock, live, locked, current, run, untilOver, warn, resuming },
-    spentToday: async (name) => (await parts.usage.spentBy(name, clock.now())).amount,
+    ...{ store, clock, live, locked, current, run, untilOver, warn, resuming, spentToday },
   });
   const watching = resumesTurns ? adoption.watch(ending.signal) : Promise.resolve();
   const skills = skillsFor(parts, live, current);
-  const turns = createTurnOperations(parts, {
-    live,
-    locked,
-    skills,
-    current,
-    untilOver,
-    run,
-    repeat: createRepeats({ store, live, untilOver: approvals.untilOver, finishTurn: adoption.finishTurn }),
+  const { finishTurn } = adoption;
+  const endOf = createEndOf({ store, untilOver: approvals.untilOver, finishTurn });
+  const lacks: NonNullable<Resuming["lacks"]> = (caller) => resuming.lacks?.(caller);
+  const repeat = createRepeats(live, endOf, () => inbox);
+  const { beginQueued, ...turns } = createTurnOperations(
+    { ...parts, lacks, spentToday },
+    { live, locked, skills, current, untilOver, run, repeat, inbox: () => inbox },
+  );
+  const inbox = createInbox({
+    ...{ store, clock, live, locked, giveUp, untilOver: approvals.untilOver, resumesTurns },
+    carriesOn: !parts.forgetting.isShortLived,
+    begin: (session, message, signal) => {
+      jobs.follow(session);
+      return beginQueued(session, message, signal);
+    },
+    ending: ending.signal,
   });
 
   const sizesOf = createSizes(current, clock);
   const service: Service = {
     ...turns,
-    finishTurn: adoption.finishTurn,
+    finishTurn: createFinishTurn(store, live, { endOf, finishTurn }),
     answerApproval: approvals.answerApproval,
     listApprovals: approvals.listApprovals,
+    readInbox: inbox.readInbox,
+    removeInboxMessage: inbox.removeInboxMessage,
     interruptTurn: async ({ session_id }) => {
       const session = await live.findFresh(session_id);
       await store.locks.interrupt(session_id);
@@ -154,7 +185,14 @@ export function createSessionService(parts: ServiceParts): SessionService {
       await adoption.cancel(session);
       return { interrupted: true };
     },
-    ...createSessionReader({ store, live, hash: parts.hash, sizesOf, unfinishedIn: adoption.describe }),
+    ...createSessionReader({
+      store,
+      live,
+      hash: parts.hash,
+      yieldToEventLoop,
+      sizesOf,
+      unfinishedIn: adoption.describe,
+    }),
     ...createModelCalls({ store, live, clock, sizesOf }),
     ...createCompactions({ ...parts, live, locked }, () => ({ ...current(), live, locked })),
     ...createRewrites({ ...parts, live, locked }, () => ({ ...current(), live, locked })),
@@ -166,13 +204,16 @@ export function createSessionService(parts: ServiceParts): SessionService {
       sessionsWith: (labels) => sessionsWith(store, labels),
     }),
     ...parts.agents,
+    ...parts.schedules,
     ...skills.operations,
     ...erasing.operations,
     ...configuration.operations,
     readUsage: parts.usage.readUsage,
     ...createInjections(parts, { live, locked }),
+    ...createMcpServerOperations({ ...parts, live, locked, current }),
     ...createForks({ store, live, clock, memory: parts.memory }),
     ...createPortableSessions({ store, live, clock, memory: parts.memory }),
+    ...createHistoryImports({ ...parts, live }, current),
     archiveSession: async ({ session_id }) => {
       const session = await live.findFresh(session_id);
       if (session.state.archived) return { archived: true };
@@ -183,6 +224,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
         await appendEntries(store.log, session, [{ kind: "archived" }]);
         await runSessionHooks(current(), session, "session_archived");
       });
+      parts.servers.drop(session.state.settings);
       return { archived: true };
     },
     readBlob: ({ blob_id }) => readBlob(store.blobs, blob_id),
@@ -206,6 +248,7 @@ function skillsFor(parts: ServiceParts, live: LiveSessions, current: Current): S
     ...parts,
     live,
     hasMemory: parts.capabilities.has("memory-store"),
+    hasAgentsMd: () => current().hasAgentsMd,
     isOn: () => current().hasSkills,
     pinningIn: (session) => {
       const began = current();

@@ -151,6 +151,8 @@ const TURN: Readonly<Record<string, Sample>> = {
   flow_tool_overlay: { value: { blocked_tools: ["memory_search"] } },
   clear_provider_params: { value: true },
   change_settings: { value: { max_tokens: 77 } },
+  // No session of this test is busy; inbox.test.ts shows one that is.
+  when_busy: { value: "later", refused: { code: "INVALID_PARAMS" } },
   // A session that has said nothing cannot be overtaken; turn-settings.test.ts shows one that was.
   after_seq: { value: -1, refused: { code: "INVALID_PARAMS" } },
   tool_results: { value: [{ tool_use_id: "c1", content: "a" }], refused: { code: "INVALID_PARAMS" } },

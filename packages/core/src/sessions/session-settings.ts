@@ -23,6 +23,8 @@ export interface SessionDefaults {
   /** The tools of each `tool_preset`. */
   readonly presets: Readonly<Record<NonNullable<CreateSession["tool_preset"]>, SessionSettings["tools"]>>;
   readonly ceiling: ToolCeiling;
+  /** Whether there may be an AGENTS.md. */
+  readonly agents_md: boolean;
   /** The most a session may spend. */
   readonly limits: Limits;
 }
@@ -72,6 +74,7 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
     tools: settleTools(input, defaults),
     tool_filter: input.tool_filter ?? "All",
     structured_output_retries: input.structured_output_retries ?? defaults.structured_output_retries,
+    ...given("agents_md", defaults.agents_md && input.system_prompt === undefined ? (true as const) : undefined),
     ...given("memory_scope", input.memory_scope),
     ...given("system_prompt", system.length === 0 ? undefined : system.join("\n\n")),
     ...given("max_tokens", input.max_tokens ?? defaults.max_tokens),
@@ -149,6 +152,7 @@ export function overrideSettings(
   delete changed.turn_output_schema;
   Object.assign(changed, given("turn_output_schema", input.turn_output_schema));
   if (input.clear_provider_params && input.provider_params === undefined) delete changed.provider_params;
+  if ((input.system_prompt ?? input.change_settings?.system_prompt) != null) delete changed.agents_md;
   if (input.change_settings !== undefined) change(changed, input.change_settings, how.defaults);
   return JSON.stringify(changed) === JSON.stringify(settings) ? settings : changed;
 }
@@ -196,7 +200,7 @@ export function requireNothingSince({ sessionId, shown }: SessionState, afterSeq
 }
 
 /** A field only if it has a value: on the wire, absent and undefined differ. */
-function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
+export function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
   return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V }); // The computed key is K by construction.
 }
 

@@ -2,7 +2,7 @@ import type { Caller } from "../contract/caller.ts";
 import type { Entry } from "../contract/entry.ts";
 import type { EventLog, Store } from "../ports/store.ts";
 import type { CallerView } from "../runtime/caller-view.ts";
-import { createYielder } from "../runtime/system-clock.ts";
+import { yieldToEventLoop } from "../runtime/system-clock.ts";
 import { eventsOf, spokenOf, textOfEntry } from "../state/entry-events.ts";
 import type { Delivery } from "./event-queue.ts";
 import type { LiveSessions } from "./live-sessions.ts";
@@ -10,8 +10,6 @@ import type { LiveSessions } from "./live-sessions.ts";
 /** Entries per read, so that a replay is never held whole. */
 const PAGE_ENTRIES = 256;
 const QUEUE_EVENTS_MAX = 4_096;
-
-const yieldToEventLoop = createYielder();
 
 /** The durable events of a session after a seq, oldest first, at most `max`. */
 export async function readEvents(

@@ -2,12 +2,13 @@ import { requireReachableFor } from "../compactions/compaction-part.ts";
 import type { Preparations } from "../compactions/preparations.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { Capability, ModelsCatalog } from "../contract/capability.ts";
-import { RuntimeError } from "../contract/error.ts";
+import type { EntryBodyOf, TurnSetup } from "../contract/entry.ts";
+import { invalid, RuntimeError } from "../contract/error.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
 import type { Store } from "../ports/store.ts";
 import { ceilingFor, requireToolScope } from "../runtime/ceiling.ts";
-import { type CallContext, requireCapability, type Service } from "../runtime/dispatch.ts";
+import { type CallContext, requireCapability, requireLeft, type Service } from "../runtime/dispatch.ts";
 import { requireMayAllow, requireMayPrepare, rulesFor } from "../runtime/permissions.ts";
 import type { Skills } from "../skills/skills.ts";
 import type { Hash } from "../state/context.ts";
@@ -21,6 +22,7 @@ import type { WAITING } from "../turn/turn.ts";
 import { resultOf } from "./approvals.ts";
 import { historyBodies } from "./fork.ts";
 import { overrideHooks, runSessionHooks } from "./hooks.ts";
+import { type Inbox, isBusy, type NewMessage } from "./inbox.ts";
 import {
   appendEntries,
   beginSession,
@@ -31,6 +33,7 @@ import {
 } from "./live-sessions.ts";
 import { takeContent } from "./media.ts";
 import {
+  given,
   overrideSettings,
   requireNothingSince,
   requireParams,
@@ -40,8 +43,17 @@ import {
   type SessionDefaults,
   settleSettings,
 } from "./session-settings.ts";
-import { askedIn, modelFor, promptOf, requireClients, seenBy, withDayLimit, withinCeiling } from "./turn-input.ts";
-import type { FixedParts, TurnInput, TurnParts } from "./turn-runner.ts";
+import {
+  askedIn,
+  callerAgain,
+  modelFor,
+  promptOf,
+  requireClients,
+  seenBy,
+  withDayLimit,
+  withinCeiling,
+} from "./turn-input.ts";
+import { callerRecord, type FixedParts, type TurnInput, type TurnParts } from "./turn-runner.ts";
 import { allTools, chooseTools, clientTools } from "./turn-tools.ts";
 
 /** What follows from the configuration, which may change between two turns. */
@@ -57,6 +69,8 @@ export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparat
   readonly subAgents: SubAgentOptions;
   /** Whether skills are on. */
   readonly hasSkills: boolean;
+  /** Whether AGENTS.md is read. */
+  readonly hasAgentsMd: boolean;
   /** What `readModels` answers. */
   catalogue(): ModelsCatalog;
 }
@@ -72,15 +86,24 @@ interface TurnOperationParts {
   readonly untilOver: UntilOver;
   readonly run: SubAgents["run"];
   readonly repeat: Repeat;
+  inbox(): Pick<Inbox, "enqueue" | "untilOver">;
+}
+
+interface TurnOperations extends Pick<Service, "createSession" | "startTurn" | "resumeSession"> {
+  beginQueued(session: LiveSession, queued: EntryBodyOf<"message_queued">, signal: AbortSignal): Promise<unknown>;
 }
 
 /** The operations that run turns. */
 export function createTurnOperations(
   parts: Pick<FixedParts, "store" | "clock" | "checkInWorker" | "hash"> & {
     readonly capabilities: ReadonlySet<Capability>;
+    /** What a caller lacks to run a turn now; undefined if it may. */
+    lacks(caller: NonNullable<TurnSetup["caller"]>): string | undefined;
+    /** The US dollars that a caller has spent today. */
+    spentToday(name: string): Promise<number>;
   },
-  { live, locked, skills, current, untilOver, run: runTurn, repeat }: TurnOperationParts,
-): Pick<Service, "createSession" | "startTurn" | "resumeSession"> {
+  { live, locked, skills, current, untilOver, run: runTurn, repeat, inbox }: TurnOperationParts,
+): TurnOperations {
   const { store, clock } = parts;
   const { yieldToEventLoop } = clock;
 
@@ -107,7 +130,11 @@ export function createTurnOperations(
     const hooks = overrideHooks(began.hooks, input.hooks_override, call.caller);
     const model = await began.models.resolve(input.model, input.provider);
     const ceiling = ceilingFor(call.caller, began.defaults.ceiling);
-    const settings = seenBy(call.caller, settleSettings(input, model, { ...began.defaults, ceiling }));
+    const defaults = { ...began.defaults, ceiling };
+    const settings = seenBy(
+      call.caller,
+      settleSettings({ ...input, ...offeredMemory(call, defaults) }, model, defaults),
+    );
     requireParams(model, settings);
     const asked = askedIn(call, model);
     requirePrice(model, withDayLimit(settings, call.caller));
@@ -127,7 +154,9 @@ export function createTurnOperations(
     const key = request && { request_key: request.key };
     const body = { kind: "session_created" as const, settings, ...pending, ...key };
     const said = await historyBodies(input.history, { clock, blobs: store.blobs, model });
-    const bodies = [body, ...said, ...(await skills.entriesFor(input, settings, pinningIn(began, tools, model)))];
+    // The first turn of a deferred session may bring a system prompt, so it reads AGENTS.md.
+    const loading = isDeferred ? { ...settings, agents_md: undefined } : settings;
+    const bodies = [body, ...said, ...(await skills.entriesFor(input, loading, pinningIn(began, tools, model)))];
     const begin = () => beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], yieldToEventLoop });
     const session = before ?? (await live.admit(begin));
     if (before === undefined) await runSessionHooks(began, session, "session_created");
@@ -151,7 +180,80 @@ export function createTurnOperations(
     const request = requestKeyOf(input, call.caller, parts.hash);
     const repeated = request && (await repeat(session, request.key, call));
     if (repeated !== undefined) return repeated;
-    return untilOver(session, call, async (signal) => {
+    const { when_busy = "reject" } = input;
+    if (when_busy === "reject") return untilOver(session, call, turnOf(session, input, { call, request }));
+    requireStorable(input, call);
+    let hasBegun = false;
+    try {
+      return await untilOver(session, call, (signal) => {
+        const { inbox, sessionId } = session.state;
+        if (inbox.length > 0) throw new RuntimeError("SESSION_BUSY", `messages wait in session ${sessionId}`);
+        requireNotWaiting(session.state, clock);
+        hasBegun = true;
+        return turnOf(session, input, { call, request })(signal);
+      });
+    } catch (thrown) {
+      if (hasBegun || !isBusy(thrown)) throw thrown;
+    }
+    const message = await queuedOf(session, input, { call, request, when_busy });
+    await inbox().enqueue(session, message);
+    return inbox().untilOver(session, message.id, call);
+  };
+
+  /** What the log keeps of a turn that has to wait; throws as the turn would, as far as that is known by now. */
+  const queuedOf = async (
+    session: LiveSession,
+    input: StartTurn,
+    { call, request, when_busy }: Asked & { readonly when_busy: NewMessage["when_busy"] },
+  ): Promise<NewMessage> => {
+    const { session_id: _, prompt, when_busy: _how, idempotency_key: _key, ...options } = input;
+    const model = await modelFor(current().models, session, input);
+    const content = await takeContent(prompt, { blobs: store.blobs, model, field: "prompt" });
+    const { caller, unattended } = call;
+    const setup = {
+      ...recordedOf(call, request?.key),
+      ...(caller === undefined ? {} : { caller: callerRecord(caller) }),
+      ...(unattended === undefined ? {} : { is_unattended: true as const }),
+    };
+    return {
+      id: clock.newId(),
+      when_busy,
+      message: { role: "user", content, created_at: new Date(clock.now()).toISOString() },
+      source: { type: "user" },
+      options: Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
+      setup,
+      ...(caller === undefined ? {} : { by: caller.name }),
+    };
+  };
+
+  /** Begins the turn of a queued message, with the rights of its caller. */
+  const beginQueued = async (
+    session: LiveSession,
+    queued: EntryBodyOf<"message_queued">,
+    signal: AbortSignal,
+  ): Promise<unknown> => {
+    const { message, options, setup = {} } = queued;
+    const lack = setup.caller && parts.lacks(setup.caller);
+    if (lack !== undefined) throw new RuntimeError("PERMISSION_DENIED", `it cannot be run: ${lack}`);
+    const caller = setup.caller && callerAgain(setup.caller);
+    if (caller !== undefined) await requireLeft(caller, parts.spentToday);
+    const prompt = message.role === "user" ? message.content : "";
+    // It was checked as an input of `turn/start` before it was queued.
+    const input = { ...options, session_id: session.state.sessionId, prompt } as StartTurn;
+    const call: CallContext = {
+      ...(caller === undefined ? {} : { caller }),
+      ...(setup.is_unattended === true ? { unattended: NO_APPROVER } : {}),
+      ...(setup.has_approver === true ? { hasApprover: true } : {}),
+    };
+    const key = setup.request_key;
+    const request = key === undefined ? undefined : { key, sessionId: session.state.sessionId };
+    return turnOf(session, input, { call, request, queued })(signal);
+  };
+
+  /** A turn of a session, to be run while that is held. */
+  const turnOf =
+    (session: LiveSession, input: StartTurn, { call, request, queued }: Asked) =>
+    async (signal: AbortSignal): Promise<RunResult | typeof WAITING> => {
       const { state } = session;
       requireNotBegun(session, request?.key);
       requireNotWaiting(state, clock);
@@ -165,14 +267,12 @@ export function createTurnOperations(
       const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;
       const permissions = rulesFor(state.settings.permissions, input.permissions, call.caller);
+      const defaults = { ...began.defaults, ceiling: ceilingFor(call.caller, began.defaults.ceiling) };
+      const changes = input.change_settings && { ...input.change_settings, ...offeredMemory(call, defaults) };
       const overridden = overrideSettings(
         state.settings,
-        { ...input, permissions },
-        {
-          model,
-          isFirstTurn,
-          defaults: { ...began.defaults, ceiling: ceilingFor(call.caller, began.defaults.ceiling) },
-        },
+        { ...input, permissions, change_settings: changes },
+        { model, isFirstTurn, defaults },
       );
       requireClients(state, overridden, { ...input, isRetry: call.isRetry === true });
       const asked = askedIn(call, model);
@@ -182,21 +282,47 @@ export function createTurnOperations(
       const loading = await skills.entriesFor(input, settings, into, state);
       if (settings !== state.settings) requireParams(model, settings);
       requirePrice(model, withDayLimit(settings, call.caller));
-      const prompt = await promptOf(state.pendingPrompt, input, { blobs: store.blobs, model });
+      const isSent = queued !== undefined && queued.message.role !== "user";
+      const prompt = isSent ? undefined : await promptOf(state.pendingPrompt, input, { blobs: store.blobs, model });
       if (settings !== state.settings) {
-        await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
+        // Its MCP servers may have changed meanwhile.
+        const now = () => ({ ...settings, ...given("mcp_servers", state.settings.mcp_servers) });
+        await appendEntries(store.log, session, () => [{ kind: "settings_changed", settings: now() }]);
       }
       // Apart from the turn's beginning: what is unloaded by it must not be shown to its first call.
       if (loading.length > 0) await appendEntries(store.log, session, loading);
       const instructions = input.additional_instructions ?? [];
       const { tool_results: results, flow_tool_overlay: overlay } = input;
-      const recorded = recordedOf(call, request?.key);
+      const inbox_id = queued === undefined ? {} : { inbox_id: queued.id };
+      const recorded = { ...recordedOf(call, request?.key), ...inbox_id };
       const turn = { prompt, results, model, instructions, overlay, signal, added, hooks, recorded };
-      return runTurn(began, session, { ...turn, ...asked });
-    });
-  };
+      return runTurn(began, session, { ...turn, ...asked, ...(isSent ? { queued } : {}) });
+    };
 
-  return { createSession, startTurn, resumeSession: startTurn };
+  return { createSession, startTurn, resumeSession: startTurn, beginQueued };
+}
+
+/** A turn that is asked for: by a caller, or by a message that waited. */
+interface Asked {
+  readonly call: CallContext;
+  readonly request: { readonly key: string } | undefined;
+  readonly queued?: EntryBodyOf<"message_queued"> | undefined;
+}
+
+/** A turn that waits is kept in the log, and may begin in another process. */
+function requireStorable(input: StartTurn, call: CallContext): void {
+  const refuse = (field: string) =>
+    invalid(`${field}: leave it out, or leave out when_busy; a turn with it cannot wait`);
+  if (input.hooks_override != null) throw refuse("hooks_override");
+  if (input.tool_results !== undefined) throw refuse("tool_results");
+  if (input.after_seq !== undefined) throw refuse("after_seq");
+  if (call.isRetry === true || call.toolChoice !== undefined) throw refuse("tool_choice");
+}
+
+const NO_APPROVER = "no approver is available";
+
+function offeredMemory({ offersMemory }: CallContext, { presets, ceiling }: SessionDefaults) {
+  return offersMemory === true && presets.safe.memory && ceiling.memory ? { enable_memory: true } : {};
 }
 
 function ignoreMissing(thrown: unknown): undefined {
@@ -277,26 +403,53 @@ function usedForAnother(): RuntimeError {
   return new RuntimeError("DUPLICATE_INPUT", "idempotency_key: it was used for another request");
 }
 
-export function createRepeats(parts: {
+/** The end of the turn that began at a seq, waited for where it is not over; undefined if its end is not known. */
+export type EndOf = (session: LiveSession, seq: number, call: CallContext) => Promise<RunResult | undefined>;
+
+export function createEndOf(parts: {
   readonly store: Store;
-  readonly live: LiveSessions;
-  untilOver(session: LiveSession, call: CallContext): Promise<RunResult>;
+  untilOver(session: LiveSession, call: CallContext, of: { readonly turn: number }): Promise<RunResult>;
   readonly finishTurn: Service["finishTurn"];
-}): Repeat {
-  const { store, live } = parts;
+}): EndOf {
+  const { store } = parts;
+  return async (session, seq, call) => {
+    const { state } = session;
+    const over = await resultOf(store, session, seq);
+    if (over !== undefined || seq !== state.turn?.seq) return over;
+    const isHeld = session.isRunning || (await store.locks.isHeld(state.sessionId));
+    if (isHeld || isWaiting(state)) return parts.untilOver(session, call, { turn: seq });
+    return parts.finishTurn({ session_id: state.sessionId }, call);
+  };
+}
+
+export function createRepeats(live: LiveSessions, endOf: EndOf, inbox: () => Pick<Inbox, "untilOver">): Repeat {
   return async (session, key, call) => {
     await live.refresh(session);
     const { state } = session;
     const seq = state.requests.get(key);
-    if (seq === undefined) {
-      const [id] = key.split(".");
-      if (![...state.requests.keys()].some((other) => other.startsWith(`${id}.`))) return undefined;
-      throw usedForAnother();
-    }
-    const over = await resultOf(store, session, seq);
-    if (over !== undefined || seq !== state.turn?.seq) return over;
-    const isHeld = session.isRunning || (await store.locks.isHeld(state.sessionId));
-    if (isHeld || isWaiting(state)) return parts.untilOver(session, call);
-    return parts.finishTurn({ session_id: state.sessionId }, call);
+    if (seq !== undefined) return endOf(session, seq, call);
+    const queued = state.inbox.find(({ body }) => body.setup?.request_key === key);
+    if (queued !== undefined) return inbox().untilOver(session, queued.body.id, call);
+    const [id] = key.split(".");
+    if (![...state.requests.keys()].some((other) => other.startsWith(`${id}.`))) return undefined;
+    throw usedForAnother();
+  };
+}
+
+/** `turn/finish`: the unfinished turn, or the end of the one that is named. */
+export function createFinishTurn(
+  { log }: Store,
+  live: LiveSessions,
+  { endOf, finishTurn }: { readonly endOf: EndOf; readonly finishTurn: Service["finishTurn"] },
+): Service["finishTurn"] {
+  return async (input, call) => {
+    const { session_id, turn } = input;
+    if (turn === undefined) return finishTurn(input, call);
+    const session = await live.findFresh(session_id);
+    const [first] = await log.read(session_id, turn, 1);
+    const isTurn = first?.seq === turn && (first.body.kind === "turn_opened" || first.body.kind === "turn_continued");
+    const end = isTurn ? await endOf(session, turn, call) : undefined;
+    if (end === undefined) throw invalid(`turn: no turn of session ${session_id} began at ${turn}`);
+    return end;
   };
 }

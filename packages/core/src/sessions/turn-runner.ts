@@ -3,7 +3,7 @@ import { type CompactionPart, compactingFor } from "../compactions/compaction-pa
 import type { Preparations } from "../compactions/preparations.ts";
 import type { Caller } from "../contract/caller.ts";
 import { RECALL_OUTPUT } from "../contract/compaction.ts";
-import type { EntryBody, TurnEnd, TurnSetup } from "../contract/entry.ts";
+import type { EntryBody, EntryBodyOf, TurnEnd, TurnSetup } from "../contract/entry.ts";
 import { asRuntimeError, type RuntimeError } from "../contract/error.ts";
 import type { Content, ToolResult } from "../contract/message.ts";
 import type { ModelPrices } from "../contract/money.ts";
@@ -24,7 +24,7 @@ import type { Hooks } from "../turn/hooks.ts";
 import type { CheckInWorker } from "../turn/json-schema.ts";
 import { createRedactor, type Redact } from "../turn/redact.ts";
 import type { Turn, TurnPolicy } from "../turn/run.ts";
-import { adoptTurn, continueTurn, resumeTurn, retryTurn, runTurn, type WAITING } from "../turn/turn.ts";
+import { adoptTurn, continueTurn, resumeTurn, retryTurn, runDelivered, runTurn, type WAITING } from "../turn/turn.ts";
 import type { TurnOutcome } from "../turn/turn-end.ts";
 import { toResult } from "./approvals.ts";
 import { type HookPart, hooksFor, notifyHooks, withHooks } from "./hooks.ts";
@@ -45,8 +45,8 @@ export interface FixedParts {
   readonly telemetry: OpenTelemetry | undefined;
   /** The prompt about these tools; undefined for none. */
   skillFor(tools: ReadonlyMap<string, Tool>): string | undefined;
-  /** Connects external tools; resolves also if some fail or the signal aborts. */
-  prepareTools(settings: SessionSettings, signal: AbortSignal): Promise<void>;
+  /** Connects external tools, also if some fail or the signal aborts; resolves with what lets go of them after the turn. */
+  prepareTools(settings: SessionSettings, signal: AbortSignal): Promise<() => void>;
 }
 
 /** The parts of turns; the configured ones are those from the start of the turn. */
@@ -57,9 +57,8 @@ export interface TurnParts extends FixedParts, ToolParts, Pick<LiveSessions, "wh
   /** The permissions of a session's tool calls, and the approval timeout. */
   permitFor(state: SessionState, tools: ReadonlyMap<string, Tool>): Permit;
   readonly approvalMs: number;
-  /** Tools that are functions of the program, and the names of the MCP servers. */
+  /** Tools that are functions of the program. */
   readonly codeTools: readonly Tool[];
-  readonly mcpServers: readonly string[];
   /** The capability `session-compaction`, if present. */
   readonly compaction: CompactionPart | undefined;
   readonly hooks: HookPart;
@@ -77,12 +76,14 @@ export interface TurnInput {
   readonly instructions: readonly string[];
   readonly overlay: StartTurn["flow_tool_overlay"];
   readonly toolChoice?: ToolChoice | undefined;
+  /** The message that begins it, where that is no prompt of the user. */
+  readonly queued?: EntryBodyOf<"message_queued"> | undefined;
   /** Whether the prompt is already in the log. */
   readonly isRetry?: boolean | undefined;
   /** Continues the unfinished turn of a process that is gone. */
   readonly isAdopted?: boolean | undefined;
   /** Inputs that are only recorded, for a process that continues the turn. */
-  readonly recorded?: Pick<TurnSetup, "has_approver" | "request_key"> | undefined;
+  readonly recorded?: Pick<TurnSetup, "has_approver" | "request_key" | "inbox_id"> | undefined;
   readonly signal: AbortSignal;
   /** The answer to calls that need approval if there is no approver. */
   readonly unattended: Unattended | undefined;
@@ -101,7 +102,11 @@ export async function runSessionTurn(
   live: LiveSession,
   input: TurnInput,
 ): Promise<RunResult | typeof WAITING> {
-  await parts.prepareTools(live.state.settings, input.signal);
+  const letGo = await parts.prepareTools(live.state.settings, input.signal);
+  return runPrepared(parts, live, input).finally(letGo);
+}
+
+async function runPrepared(parts: TurnParts, live: LiveSession, input: TurnInput): Promise<RunResult | typeof WAITING> {
   const tools = chooseTools(parts, live, input.overlay, input.caller);
   // A custom tool of this name shows something else.
   const mayEvict = tools.has(RECALL_OUTPUT) && tools.get(RECALL_OUTPUT) === parts.recallOutputFor(live.state.settings);
@@ -157,7 +162,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     policy,
     clock,
     signal: input.signal,
-    redact: redactFor(live, parts.redact),
+    redact: redactFor({ tools: [...live.tools, ...tools.values()] }, parts.redact),
     hash,
     checkInWorker,
     approvals: {
@@ -187,7 +192,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     const error = asRuntimeError(thrown);
     // Another process continues the turn, so it has not ended.
     if (live.isReleased) throw error;
-    const isResumed = input.prompt === undefined && input.results === undefined;
+    const isResumed = input.prompt === undefined && input.results === undefined && input.queued === undefined;
     const hasOpened = isResumed || live.state.turnsOpened > turnsOpened;
     // A closed turn has already emitted its end.
     if (!hasOpened || live.state.isTurnOpen) {
@@ -225,7 +230,7 @@ function setupFor(parts: TurnParts, live: LiveSession, input: Equipped): TurnSet
   };
 }
 
-function callerRecord({ name, scopes, labels, maxCostPerDay }: Caller): TurnSetup["caller"] {
+export function callerRecord({ name, scopes, labels, maxCostPerDay }: Caller): TurnSetup["caller"] {
   const limit = maxCostPerDay === undefined ? {} : { max_cost_per_day: maxCostPerDay };
   return { name, scopes: [...scopes], labels: { ...labels }, ...limit };
 }
@@ -240,7 +245,7 @@ async function emitEnd(turn: Turn, hooks: Hooks, end: TurnEnd): Promise<void> {
 }
 
 /** Also masks the secrets of the session's own tools. */
-export function redactFor({ tools }: LiveSession, redact: Redact): Redact {
+export function redactFor({ tools }: Pick<LiveSession, "tools">, redact: Redact): Redact {
   const secrets = tools.flatMap((tool) => tool.secrets ?? []);
   if (secrets.length === 0) return redact;
   const redactTheirs = createRedactor(secrets);
@@ -248,7 +253,8 @@ export function redactFor({ tools }: LiveSession, redact: Redact): Redact {
 }
 
 function begin(turn: Turn, input: TurnInput): Promise<TurnOutcome | typeof WAITING> {
-  const { prompt, results, instructions } = input;
+  const { prompt, results, instructions, queued } = input;
+  if (queued !== undefined) return runDelivered(turn, queued);
   if (input.isAdopted === true) return adoptTurn(turn);
   if (input.isRetry === true) return retryTurn(turn);
   if (results !== undefined) return continueTurn(turn, { results, prompt, instructions });

@@ -8,6 +8,8 @@ import type { SessionState } from "../state/session-state.ts";
 export interface ToolParts {
   /** The tools of a session besides its own: by its settings, as far as available, and the runtime's custom tools. */
   toolsFor(settings: SessionSettings, caller?: Caller): readonly Tool[];
+  /** The names of a session's MCP servers, as far as it may have them here. */
+  mcpServersOf(settings: SessionSettings): readonly string[];
   /** The tool to read evicted output; undefined if the settings exclude it, or nothing was or can be evicted. */
   recallOutputFor(settings: SessionSettings, wasEvicted?: boolean): Tool | undefined;
 }

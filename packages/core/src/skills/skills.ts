@@ -1,21 +1,24 @@
 import { pinnedIn } from "../compaction/shown-messages.ts";
 import { type CompactionPart, requireReachableFor } from "../compactions/compaction-part.ts";
 import type { EntryBody } from "../contract/entry.ts";
-import { asRuntimeError, RuntimeError } from "../contract/error.ts";
+import { asRuntimeError, messageOf, RuntimeError } from "../contract/error.ts";
 import type { SkillRef } from "../contract/input.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import { SKILL_NAME, SKILL_NOTICE, type SkillText } from "../contract/skill.ts";
+import type { ReadAgentsMd } from "../ports/agents-md.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ToolSpec } from "../ports/model.ts";
 import type { Skill } from "../ports/skill.ts";
 import type { Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import { appendEntries, type LiveSession, type LiveSessions } from "../sessions/live-sessions.ts";
+import type { Hash } from "../state/context.ts";
 import type { SessionState } from "../state/session-state.ts";
 import { nearMiss } from "../text/near-miss.ts";
 import type { Redact } from "../turn/redact.ts";
 import { loadedSkills } from "../turn/skills.ts";
 import { estimateTokens } from "../turn/tokens.ts";
+import { agentsMdEntries } from "./agents-md.ts";
 import { isMemory, keyOf, MEMORY, noticeText, type SkillCatalogue } from "./skill-catalogue.ts";
 
 export interface SkillParts {
@@ -26,6 +29,11 @@ export interface SkillParts {
   readonly live: Pick<LiveSessions, "find">;
   isOn(): boolean;
   readonly hasMemory: boolean;
+  hasAgentsMd(): boolean;
+  /** Absent: this process knows no AGENTS.md, and leaves what sessions have. */
+  readonly readAgentsMd: ReadAgentsMd | undefined;
+  readonly hash: Hash;
+  warn(sentence: string): void;
   /** The room that pins must leave. */
   pinningIn(session: LiveSession): Pinning;
 }
@@ -49,7 +57,8 @@ interface Naming {
 export interface Skills {
   readonly operations: Pick<Service, "listSkills" | "readSkill">;
   /**
-   * The entries that load the requested skills, none for loaded ones. Throws SKILL_NOT_FOUND or SKILL_RESOLUTION_FAILED
+   * The entries that a turn begins with: they load the requested skills, none for loaded ones, and what AGENTS.md says
+   * now. Throws SKILL_NOT_FOUND or SKILL_RESOLUTION_FAILED
    * before anything is written.
    */
   entriesFor(input: Naming, settings: SessionSettings, into: Pinning, held?: Held): Promise<readonly EntryBody[]>;
@@ -94,7 +103,23 @@ export function createSkills(parts: SkillParts): Skills {
     }
     const bodies = [...wanted.values()].flat();
     requireRoom(bodies, settings, into, held);
-    return bodies;
+    const instructions = await agentsMdFor(settings, held);
+    try {
+      requireRoom([...instructions, ...bodies], settings, into, held);
+      return [...instructions, ...bodies];
+    } catch (thrown) {
+      // A turn does not fail because of it.
+      parts.warn(`AGENTS.md is too long for the context of this session, so it is left out: ${messageOf(thrown)}`);
+      return bodies;
+    }
+  };
+  const agentsMdFor = async ({ agents_md }: SessionSettings, held: Held): Promise<readonly EntryBody[]> => {
+    if (parts.readAgentsMd === undefined) return [];
+    const isRead = agents_md === true && parts.hasAgentsMd();
+    const { files, warnings } = isRead ? await parts.readAgentsMd() : { files: [], warnings: [] };
+    for (const sentence of warnings) parts.warn(sentence);
+    const created_at = new Date(clock.now()).toISOString();
+    return agentsMdEntries(files, held, { hash: parts.hash, redact: parts.redact, created_at });
   };
   const loadingOf = async (skill: Skill, held: Held): Promise<EntryBody[]> => {
     const { body, sha256 } = await catalogue.read(skill);

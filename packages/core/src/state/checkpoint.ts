@@ -72,13 +72,15 @@ function keepState(state: SessionState) {
     heldNotices: state.heldNotices.map(({ seq }) => seq),
     injected: [...state.injected],
     requests: [...state.requests],
+    inbox: state.inbox.map(({ seq }) => seq),
+    messages: [...state.messages],
     lastText: lastText?.seq ?? 0,
     archived: state.archived,
   } satisfies Record<Exclude<keyof SessionState, Derived>, unknown>;
 }
 
 /** Increase when the fold or this format changes: older checkpoints would restore a wrong state. */
-const VERSION = 4;
+const VERSION = 5;
 const HEAD = `rkat checkpoint ${VERSION} `;
 
 /** Serializes a checkpoint. Two entries tie it to its log: it is ignored for another log or after they changed. */
@@ -126,6 +128,7 @@ export function neededSeqs({ kept }: Checkpoint): readonly number[] {
     ...kept.approval,
     ...kept.allowedBy,
     ...kept.heldNotices,
+    ...kept.inbox,
     kept.lastText,
     kept.lastSeq,
     kept.callEntry,
@@ -181,6 +184,8 @@ export function restoreState(
     heldNotices,
     injected: new Map(kept.injected),
     requests: new Map(kept.requests),
+    inbox: recordsAt(kept.inbox, "message_queued", entryAt),
+    messages: new Map(kept.messages),
     lastText: spoken?.role === "block_assistant" ? { seq: lastText, text: assistantText(spoken) } : undefined,
   };
   measure(state);
@@ -232,6 +237,7 @@ function messageIn(entry: Entry | undefined, seq: number): Message | undefined {
     case "imported":
     case "notice":
     case "turn_opened":
+    case "message_delivered":
     case "assistant":
     case "tool_results":
       return body.message;

@@ -2,6 +2,7 @@ import { pinnedIn, reshapeMessage, summaryMessage, workStateText } from "../comp
 import type { CompactionCadence, ContextPart, Reshape, SeqRange } from "../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
+import type { Clock } from "../ports/clock.ts";
 import { applyPruned, type Pruned } from "./transcript-text.ts";
 
 /** The hex SHA-256 of a text, injected because this layer imports no library. */
@@ -41,6 +42,24 @@ const chained = new WeakMap<Message, { readonly before: string; readonly hash: s
 /** One hash for a whole context. Earlier hashes are cached, so a call pays for its new messages only. */
 export function hashContext(messages: readonly Message[], hash: Hash): string {
   return messages.reduce((chain, message) => chainHash(message, chain, hash), "");
+}
+
+/** The usual turn has fewer new messages, and looks at no earlier one. */
+const HASHED_AT_ONCE = 16;
+
+/** Hashes a long context between the turns of others; afterwards `hashContext` reads new messages only. */
+export async function hashAhead(
+  messages: readonly Message[],
+  hash: Hash,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<void> {
+  const hashed = messages.findLastIndex((message) => chained.has(message));
+  if (messages.length - hashed <= HASHED_AT_ONCE) return;
+  let chain = "";
+  for (const message of messages) {
+    chain = chainHash(message, chain, hash);
+    await yieldToEventLoop();
+  }
 }
 
 export function chainHash(message: Message, before: string, hash: Hash): string {
@@ -209,8 +228,15 @@ function messageOfPart(part: Exclude<ContextPart, SeqRange>, body: Showing): Mes
   return { compaction_id, ...message, content };
 }
 
+/** Kept messages with references in the place of their pruned results. */
+export function withReferences(kept: readonly Placed[], pruned: readonly Pruned[]): readonly Message[] {
+  // By message: there may be thousands of both.
+  const bySeq = Map.groupBy(pruned, ({ seq }) => seq);
+  return kept.map((placed) => asKept(placed, { pruned: bySeq.get(placed.seq) ?? [], reshape: "as_is" }));
+}
+
 /** A kept message as the compaction shows it: large old results as references, simplified where needed. */
-export function asKept(
+function asKept(
   { seq, message }: Placed,
   body: { readonly pruned: readonly Pruned[]; readonly reshape: Reshape },
 ): Message {

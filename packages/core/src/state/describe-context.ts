@@ -7,25 +7,52 @@ import type { SessionSettings } from "../contract/session.ts";
 import type { PartKind, SessionContext } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
 import { addUsage, NO_USAGE } from "../turn/cost.ts";
+import { agentsMdIn } from "../turn/skills.ts";
 import { contentTokens, estimateTokens } from "../turn/tokens.ts";
-import { assembleContext, evictedFrom, type Hash, hashContext, isIn, type Placed, type ShownState } from "./context.ts";
+import {
+  assembleContext,
+  evictedFrom,
+  type Hash,
+  hashAhead,
+  hashContext,
+  isIn,
+  type Placed,
+  type ShownState,
+} from "./context.ts";
 import { applyEntry, applyUnshown, beginFold, showAnew } from "./whole-state.ts";
 
-export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tools" | "tool_tokens"> {
+/** The context as it is now; the answer shares nothing with the state. */
+export async function describeContext(
+  { shown, pins, shownBy }: ShownState,
+  hash: Hash,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<Omit<SessionContext, "tools" | "tool_tokens">> {
+  // A turn may continue meanwhile.
+  const state = { shown: [...shown], pins: new Set(pins), shownBy };
   const messages = assembleContext(state);
   const evicted = evictedFrom(state);
   const tokens = evicted.reduce((sum, one) => sum + one.tokens, 0);
+  await hashAhead(messages, hash, yieldToEventLoop);
+  const copies: SessionContext["messages"] = [];
+  for (const { seq, message } of state.shown) {
+    copies.push({ ...structuredClone(message), seq });
+    await yieldToEventLoop();
+  }
+  const parts = partsOf(state);
+  await yieldToEventLoop();
+  const kinds = [...(await createTally(yieldToEventLoop)(state))].map(([kind, size]) => ({ kind, tokens: size }));
+  await yieldToEventLoop();
   return {
-    messages: state.shown.map(({ seq, message }) => ({ ...message, seq })),
+    messages: copies,
     estimated_tokens: estimateTokens(messages),
     sha256: hashContext(messages, hash),
-    parts: partsOf(state),
-    kinds: [...createTally()(state)].map(([kind, size]) => ({ kind, tokens: size })),
+    parts,
+    kinds,
     ...(evicted.length === 0 ? {} : { evicted: { outputs: evicted.length, tokens } }),
   };
 }
 
-/** The system message, the summary, pinned and expanded messages, then one part per turn. */
+/** The system message, the summary, AGENTS.md, pinned and expanded messages, then one part per turn. */
 function partsOf(state: ShownState): SessionContext["parts"] {
   const parts: SessionContext["parts"] = [];
   const kindOf = kindsOf(state);
@@ -58,22 +85,25 @@ function workTokens(message: Message): number {
 
 function kindsOf({ pins, shownBy }: Pick<ShownState, "pins" | "shownBy">) {
   const expanded = shownBy.at(-1)?.expanded ?? [];
-  return ({ seq, message }: Placed): "system" | "summary" | "pinned" | "expanded" | "turn" => {
+  return ({ seq, message }: Placed): "system" | "summary" | "agents_md" | "pinned" | "expanded" | "turn" => {
     if (message.role === "system") return "system";
     if (message.role === "user" && message.compaction_id !== undefined) return "summary";
+    if (agentsMdIn(message) !== undefined) return "agents_md";
     if (pins.has(seq)) return "pinned";
     return isIn(expanded, seq) ? "expanded" : "turn";
   };
 }
 
 /** Sums the context by kind. After an append only the new messages are read. */
-function createTally(): (state: ShownState) => ReadonlyMap<PartKind, number> {
+function createTally(
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): (state: ShownState) => Promise<ReadonlyMap<PartKind, number>> {
   let seen: readonly Placed[] = [];
   let read = 0;
   let sums = new Map<PartKind, number>();
   let calls: ReadonlyMap<string, string> = new Map();
   let evicted: ReadonlySet<string> = new Set();
-  return (state) => {
+  return async (state) => {
     if (state.shown !== seen) {
       seen = state.shown;
       read = 0;
@@ -94,6 +124,7 @@ function createTally(): (state: ShownState) => ReadonlyMap<PartKind, number> {
       for (const [part, tokens] of parts) {
         sums.set(part, (sums.get(part) ?? 0) + tokens);
       }
+      await yieldToEventLoop();
     }
     return new Map(sums);
   };
@@ -154,7 +185,7 @@ export async function sizeCalls(
   if (first === undefined) return [];
   const state = beginFold(sessionId, entries);
   const wanted = new Set(calls);
-  const tally = createTally();
+  const tally = createTally(yieldToEventLoop);
   const sized: SizedCall[] = [];
   for (const [at, entry] of entries.entries()) {
     if (at < first) applyUnshown(state, entry);
@@ -163,7 +194,7 @@ export async function sizeCalls(
     if (wanted.has(at) && entry.body.kind === "model_called") {
       const { settings, turnsOpened: turn } = state;
       const { model, tool_tokens: toolTokens } = entry.body;
-      const parts = tally(state);
+      const parts = await tally(state);
       const tokens = [...parts.values()].reduce((sum, part) => sum + part, 0);
       sized.push({ entry, model, turn, settings, parts, tokens, toolTokens, usage: usageAfter(entries, at) });
       if (sized.length === calls.length) return sized;

@@ -33,9 +33,29 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "notice":
       return skillEvents(body.message);
     case "turn_opened":
-      return [{ type: "run_started", session_id: source.sessionId, prompt: body.message.content }];
-    case "turn_continued":
-      return [{ type: "run_started", session_id: source.sessionId, prompt: "" }];
+    case "turn_continued": {
+      const { inbox_id: message_id } = body.setup ?? {};
+      const prompt = body.kind === "turn_opened" ? body.message.content : "";
+      return [
+        {
+          type: "run_started",
+          session_id: source.sessionId,
+          prompt,
+          ...(message_id === undefined ? {} : { message_id }),
+        },
+      ];
+    }
+    case "message_queued": {
+      const { id: message_id, when_busy, source: sender } = body;
+      return [{ type: "message_queued", session_id: source.sessionId, message_id, when_busy, source: sender }];
+    }
+    case "message_delivered":
+      return [{ type: "message_delivered", session_id: source.sessionId, message_id: body.id, source: body.source }];
+    case "message_removed": {
+      const { id: message_id, why } = body;
+      const because = why === undefined ? {} : { why };
+      return [{ type: "message_removed", session_id: source.sessionId, message_id, ...because }];
+    }
     case "turn_adopted": {
       const { kind: _, ...adoption } = body;
       return [{ type: "turn_adopted", session_id: source.sessionId, ...adoption }];

@@ -1,5 +1,12 @@
-import { type EvictionReason, FORGOTTEN, type SeqRange } from "../contract/compaction.ts";
+import {
+  type EvictionReason,
+  FORGOTTEN,
+  FORGOTTEN_SHORT,
+  FORGOTTEN_SHORTER,
+  type SeqRange,
+} from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import { OCCURRENCE_PHASES, SCHEDULE_PHASES } from "../contract/wire/schedule.ts";
 import { cutSentences } from "../grounding/cut-sentences.ts";
 import { stemsOf } from "../text/words.ts";
 
@@ -33,8 +40,6 @@ export interface Hole extends SeqRange {
 }
 
 /** The replacement for texts shorter than the usual one. */
-const SHORT = "…";
-const SHORTER = "-";
 const NAMELESS = "forgotten";
 
 /** Never longer than the original, and never empty if it was not: an empty text has no event. */
@@ -42,9 +47,11 @@ function fit(text: string, key = ""): string {
   if (text === "") return text;
   // Providers accept only letters in a tool name, and receive the call again.
   if (key === NAME) return NAMELESS.slice(0, text.length);
+  // An MCP server's address is read again, and is an address.
+  if (key === "url" && /^https?:\/\/./u.test(text)) return "http://x";
   // UTF-8 length is at least the number of UTF-16 units.
   if (text.length >= FORGOTTEN.length) return FORGOTTEN;
-  return text.length >= 3 ? SHORT : SHORTER;
+  return text.length >= 3 ? FORGOTTEN_SHORT : FORGOTTEN_SHORTER;
 }
 
 /** Plans what a log contains after an erasure, from its first entry on. */
@@ -60,6 +67,10 @@ export async function planForgetting<B extends { readonly kind: string }>(
     known ??= toolsIn(entries);
     return known.has(name);
   };
+  const twins = twinsIn(entries);
+  const isGone: Forgetting["isGone"] = (seq, message) => {
+    return how.isGone(seq, message) || (twins.get(seq) ?? []).some((twin) => how.isGone(twin, message));
+  };
   const changed: { readonly before: Entry<B>; readonly after: Entry<B> }[] = [];
   let [emptied, cut] = [0, 0];
   for (const entry of entries) {
@@ -69,7 +80,7 @@ export async function planForgetting<B extends { readonly kind: string }>(
     const said = JSON.stringify(body);
     const after = how.isAll
       ? hashed(empty(body, isTool), { how, isTool })
-      : withoutIt(entry, { how, gone, said, isTool });
+      : withoutIt(entry, { how: { ...how, isGone }, gone, said, isTool });
     if (JSON.stringify(after) === said) continue;
     if (how.isAll ? isMessage(body.kind) : gone.size > before) emptied += how.isAll ? 1 : gone.size - before;
     else if (TEXTS.has(body.kind)) cut += 1;
@@ -81,6 +92,17 @@ export async function planForgetting<B extends { readonly kind: string }>(
     how,
   );
   return { changed: changed.map(({ after }) => after), holes, emptied, cut };
+}
+
+/** A message that waited in the inbox is in the log twice: by the seq of each entry, those of its id. */
+function twinsIn(entries: readonly Entry<unknown>[]): ReadonlyMap<number, readonly number[]> {
+  const ids = new Map<string, number[]>();
+  for (const { seq, body } of entries) {
+    const { kind, id, setup }: Record<string, unknown> = { ...Object(body) };
+    const queued = kind === "message_queued" || kind === "message_delivered" ? id : Object(setup ?? {}).inbox_id;
+    if (typeof queued === "string") ids.set(queued, [...(ids.get(queued) ?? []), seq]);
+  }
+  return new Map([...ids.values()].flatMap((seqs) => seqs.map((seq) => [seq, seqs] as const)));
 }
 
 /** Whether a name is that of a real tool, not one that a model made up or of a file. */
@@ -148,12 +170,15 @@ const MESSAGES: ReadonlySet<string> = new Set([
   "imported",
   "notice",
   "turn_opened",
+  "message_queued",
+  "message_delivered",
   "assistant",
   "tool_results",
   "results_held",
   "memory_added",
   "note_added",
-] satisfies (EntryBody["kind"] | "memory_added" | "note_added")[]);
+  "schedule_set",
+] satisfies (EntryBody["kind"] | "memory_added" | "note_added" | "schedule_set")[]);
 /** Entries derived from messages. */
 const TEXTS: ReadonlySet<string> = new Set(["compacted", "compaction_prepared", "tiers_compacted"]);
 
@@ -207,33 +232,43 @@ const KEPT: ReadonlySet<string> = new Set(
   media_type stop_reason reason_type strategy trigger summary_by error_class cause session_id by builtins memory_scope
   policy tool_filter at day superseded native_of remember decision budget_type reshape agent outcome strict class
   terminal_cause_kind error_type selection_type skill_name currency reason_kind selection pending calls call_id child_id parent parent_call until scopes cache operation terminal_status point
-  tool_choice job_id`.split(/\s+/u),
+  tool_choice job_id origin when_busy inbox_id target_kind overlap_policy missing_target_policy expression timezone
+  due_at_utc start_at_utc end_at_utc occurrence_id failure_class transport`.split(/\s+/u),
 );
 /** Whether a text is the program's own: a known word, an id, or a tool name. */
 function isKept(text: string, key: string, isTool: IsTool): boolean {
-  return KEPT.has(key) || (key === NAME && isTool(text)) || (key === "reason" && REASONS.has(text));
+  return KEPT.has(key) || (key === NAME && isTool(text)) || (WORDS.get(key)?.has(text) ?? false);
 }
 
 const NAME = "name";
 
-/** The reason of a rewrite is free text; other `kind` fields are the program's. */
+/** Fields with items whose names are free text: MCP servers of a session, files. */
+const NAMED: ReadonlySet<string> = new Set(["added", "content", "pending_prompt"]);
+
+/** The reason of a rewrite is free text, as some names are; other `kind` fields are the program's. */
 function keyOf(name: string, parent: string): string {
-  return parent === "reason" && name === "kind" ? "" : name;
+  return (parent === "reason" && name === "kind") || (NAMED.has(parent) && name === NAME) ? "" : name;
 }
 
 /** Fields whose names and values are free text. */
 const OPEN: ReadonlySet<string> = new Set(
-  "args labels view app_context shell_env provider_params output_schema turn_output_schema metadata item input_schema parameters schema structured_output value".split(
+  "args options labels view app_context shell_env provider_params output_schema turn_output_schema metadata create env headers reloaded item input_schema parameters schema structured_output value".split(
     " ",
   ),
 );
 /** Fields of another exchange, or that hide their content. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["meta", "native", "file", "permissions"]);
-/** Reasons of evictions and adoptions, in a field that is free text elsewhere. */
-const REASONS: ReadonlySet<string> = new Set(["superseded", "failed", "large", "process_ended", "released"] satisfies (
-  | EvictionReason
-  | EntryBodyOf<"turn_adopted">["reason"]
-)[]);
+/** The program's own words in fields that are free text elsewhere: reasons of evictions and adoptions, phases of schedules. */
+const WORDS: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  [
+    "reason",
+    new Set(["superseded", "failed", "large", "process_ended", "released"] satisfies (
+      | EvictionReason
+      | EntryBodyOf<"turn_adopted">["reason"]
+    )[]),
+  ],
+  ["phase", new Set<string>([...SCHEDULE_PHASES, ...OCCURRENCE_PHASES])],
+]);
 /** Fields whose items are each a rule. */
 const PATTERNS: ReadonlySet<string> = new Set(["always", "rules", "allow", "ask", "deny"]);
 /** Hashes of content, from which a short text could be guessed. */
@@ -270,7 +305,9 @@ function empty(value: unknown, isTool: IsTool, key = ""): unknown {
 
 /** Whether its field names are free text. */
 function isOpen(value: object, key: string): boolean {
-  return OPEN.has(key) || (key === "payload" && !("operation" in value));
+  // The content of a provider's tool has any shape; other contents are texts and blocks.
+  const isShapeless = key === "content" && !("type" in value || "block_type" in value);
+  return OPEN.has(key) || isShapeless || (key === "payload" && !("operation" in value));
 }
 
 /** The content of a provider's tool can have any shape; the replacement is a text. */

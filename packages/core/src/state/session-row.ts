@@ -38,6 +38,17 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       row.has_open_turn = true;
       delete row.has_failed;
       if (row.title === "") row.title = titleOf(body.message.content);
+      if (body.setup?.inbox_id !== undefined) countQueued(row, -1);
+      return;
+    case "message_queued":
+      countQueued(row, 1);
+      return;
+    case "message_delivered":
+      row.message_count += 1;
+      countQueued(row, -1);
+      return;
+    case "message_removed":
+      countQueued(row, -1);
       return;
     case "turn_continued":
       row.has_open_turn = true;
@@ -130,6 +141,10 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
     case "pinned":
       return;
   }
+}
+
+function countQueued(row: Changing<SessionRow>, change: 1 | -1): void {
+  row.queued = Math.max(0, (row.queued ?? 0) + change);
 }
 
 interface Spending {

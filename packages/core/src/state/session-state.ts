@@ -5,7 +5,7 @@ import type { AssistantMessage, Content, Message, ToolUseBlock } from "../contra
 import type { SessionSettings } from "../contract/session.ts";
 import { closeChild, type DelegatedState, NOTHING_DELEGATED, openChild } from "../turn/budget.ts";
 import { addUsage, NO_USAGE } from "../turn/cost.ts";
-import { skillIn } from "../turn/skills.ts";
+import { isStanding } from "../turn/skills.ts";
 import { assistantText } from "../turn/tokens.ts";
 import { advanceCadence, NO_CADENCE, type Placed, type ShownRef } from "./context.ts";
 import { spanOf } from "./entry-events.ts";
@@ -85,8 +85,17 @@ export interface SessionState extends ShownState, DelegatedState {
   readonly injected: Map<string, number>;
   /** Seqs of turns by the key of their request, newest last. */
   readonly requests: Map<string, number>;
+  /** Messages that wait, in the order of the log. */
+  inbox: readonly QueuedMessage[];
+  /** By the ids of the newest messages: 0 while it waits, the seq of the turn that it reached, -1 if it was removed. */
+  readonly messages: Map<string, number>;
   lastText: { readonly seq: number; readonly text: string } | undefined;
   archived: boolean;
+}
+
+export interface QueuedMessage {
+  readonly seq: number;
+  readonly body: EntryBodyOf<"message_queued">;
 }
 
 export interface PreparedRecord {
@@ -182,6 +191,8 @@ export function beginState(sessionId: string, [first]: readonly Entry[]): Sessio
     heldNotices: [],
     injected: new Map(),
     requests: new Map(),
+    inbox: [],
+    messages: new Map(),
     lastText: undefined,
     archived: false,
   };
@@ -202,6 +213,7 @@ export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Ah
     pins: new Set(state.pins),
     injected: new Map(state.injected),
     requests: new Map(state.requests),
+    messages: new Map(state.messages),
   };
   for (const body of bodies) {
     advance(ahead, { body, seq: ahead.lastSeq + 1, span: spanOf(body), timestamp_ms: state.updatedAtMs });
@@ -253,13 +265,13 @@ export function advance(state: SessionState, entry: Entry): void {
       return;
     case "imported":
       applyMessage(state, seq, body.message);
-      if (skillIn(body.message) !== undefined) state.pins.add(seq);
+      if (isStanding(body.message)) state.pins.add(seq);
       // The importer of a history has, or can get, the results of its last calls.
       state.pending = state.openCalls.map(({ data }) => data.id);
       return;
     case "notice":
       if (body.idempotency_key !== undefined) rememberKey(state.injected, body.idempotency_key, seq);
-      if (body.message.skill !== undefined) state.pins.add(seq);
+      if (isStanding(body.message)) state.pins.add(seq);
       if (state.openCalls.length > 0) state.heldNotices = [...state.heldNotices, { seq, message: body.message }];
       else place(state, { seq, message: body.message });
       return;
@@ -270,6 +282,17 @@ export function advance(state: SessionState, entry: Entry): void {
       return;
     case "turn_continued":
       openTurn(state, entry, body.setup);
+      return;
+    case "message_queued":
+      state.inbox = [...state.inbox, { seq, body }];
+      rememberKey(state.messages, body.id, 0);
+      return;
+    case "message_delivered":
+      applyMessage(state, seq, body.message);
+      leaveInbox(state, body.id, state.turn?.seq ?? seq);
+      return;
+    case "message_removed":
+      leaveInbox(state, body.id, -1);
       return;
     case "turn_released":
       changeTurn(state, { isReleased: true });
@@ -404,6 +427,7 @@ const JOBS_ENDED_MAX = 100;
 function openTurn(state: SessionState, entry: Entry, setup: TurnSetup = {}): void {
   state.isTurnOpen = true;
   if (setup.request_key !== undefined) rememberKey(state.requests, setup.request_key, entry.seq);
+  if (setup.inbox_id !== undefined) leaveInbox(state, setup.inbox_id, entry.seq);
   state.turn = {
     seq: entry.seq,
     setup,
@@ -423,8 +447,27 @@ function openTurn(state: SessionState, entry: Entry, setup: TurnSetup = {}): voi
   state.warned.delete("time");
 }
 
+function leaveInbox(state: SessionState, id: string, to: number): void {
+  state.inbox = state.inbox.filter(({ body }) => body.id !== id);
+  state.messages.set(id, to);
+}
+
 function changeTurn(state: SessionState, change: Partial<TurnRecord>): void {
   if (state.turn !== undefined) state.turn = { ...state.turn, ...change };
+}
+
+const RANKS: Readonly<Record<QueuedMessage["body"]["when_busy"], number>> = { steer: 0, interrupt: 0, queue: 1 };
+
+/** The messages that wait, the next one first: steering before queued before scheduled, each as they came. */
+export function inOrder(inbox: SessionState["inbox"]): readonly QueuedMessage[] {
+  const rank = ({ body }: QueuedMessage): number => (body.source.type === "schedule" ? 2 : RANKS[body.when_busy]);
+  return inbox.length < 2 ? inbox : inbox.toSorted((a, b) => rank(a) - rank(b));
+}
+
+/** Whether a turn can begin with the next message that waits. */
+export function isFree(state: SessionState): boolean {
+  // The client of a turn that ended with its calls sends their results in the next one.
+  return !isUnfinished(state) && !isWaiting(state) && state.pending.length === 0 && !state.archived;
 }
 
 /** Whether the newest turn has not ended, or its structured output is still to be extracted. */

@@ -60,6 +60,7 @@ export async function foldLongSession(
     await yieldToEventLoop();
   }
   showAnew(state);
+  await yieldToEventLoop();
   return state;
 }
 

@@ -101,6 +101,7 @@ const bytesOf = (kept: unknown): Uint8Array => Buffer.from(JSON.stringify(kept))
 function createLocks(): SessionLocks {
   const held = new Map<string, AbortController>();
   const abandoned = new Set<string>();
+  const listeners = new Map<string, (note: string) => void>();
   return {
     hold: async (sessionId) => {
       if (held.has(sessionId)) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
@@ -115,11 +116,14 @@ function createLocks(): SessionLocks {
         held.delete(sessionId);
         abandoned.add(sessionId);
       };
-      return { interrupted: interrupted.signal, release, abandon };
+      listeners.delete(sessionId);
+      const onNote = (listener: (note: string) => void): void => void listeners.set(sessionId, listener);
+      return { interrupted: interrupted.signal, release, abandon, onNote };
     },
     isHeld: async (sessionId) => held.has(sessionId),
     isAbandoned: async (sessionId) => abandoned.has(sessionId),
     interrupt: async (sessionId) => held.get(sessionId)?.abort(),
+    note: async (sessionId, note) => (held.has(sessionId) ? listeners.get(sessionId)?.(note) : undefined),
   };
 }
 

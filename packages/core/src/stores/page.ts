@@ -1,4 +1,4 @@
-import type { LogRow, RowQuery } from "../ports/store.ts";
+import { hasWork, type LogRow, type RowQuery } from "../ports/store.ts";
 
 export function pageOf<R extends LogRow>(rows: Iterable<R>, query: RowQuery): readonly R[] {
   const { after, max } = query;
@@ -22,12 +22,12 @@ function cut<R extends LogRow>(rows: R[], max: number): readonly R[] {
 
 /** Whether a row matches a query, regardless of where the page begins. */
 export function isAskedFor(
-  row: Pick<LogRow, "labels" | "archived" | "waiting_calls" | "has_open_turn" | "updated_at_ms">,
+  row: Pick<LogRow, "labels" | "archived" | "waiting_calls" | "has_open_turn" | "queued" | "updated_at_ms">,
   { archived, labels = {}, waiting, open, updatedSinceMs = 0 }: RowQuery,
 ): boolean {
   if (archived !== undefined && (row.archived ?? false) !== archived) return false;
   if (waiting === true && (row.waiting_calls ?? 0) <= 0) return false;
-  if (open === true && row.has_open_turn !== true) return false;
+  if (open === true && !hasWork(row)) return false;
   const had = row.labels ?? {};
   const hasAll = Object.entries(labels).every(([key, value]) => Object.hasOwn(had, key) && had[key] === value);
   return hasAll && row.updated_at_ms >= updatedSinceMs;

@@ -1,5 +1,5 @@
 import type { Chunk, MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
-import { type Matched, type Postings, rankPostings, similarityFromMean } from "./recall-rank-postings.ts";
+import { type Matched, meanOf, type Postings, rankPostings, similarityFromMean } from "./recall-rank-postings.ts";
 
 interface SessionChunks {
   readonly cursor: number;
@@ -79,10 +79,8 @@ export function createMemoryStoreInMemory(): MemoryStore {
         const other = vectors.get(id);
         return other === undefined ? [] : [{ id, other, similarity: cosine(vector, other) }];
       });
-      const seen = similarityFromMean(
-        vector,
-        there.map(({ other }) => other),
-      );
+      const mean = meanOf(there.map(({ other }) => other));
+      const seen = mean && similarityFromMean(vector, mean);
       return there
         .sort((a, b) => b.similarity - a.similarity || a.id - b.id)
         .slice(0, max)

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { createRandom } from "../../../../test/crash/random.ts";
 import type { TermQuery } from "../ports/memory.ts";
+import { rarity } from "../text/terms.ts";
 import { type Matched, type Postings, rankPostings } from "./recall-rank-postings.ts";
 
 const postings = (term: string, ...rows: readonly (readonly [id: number, count: number])[]): Postings => ({
@@ -54,5 +56,30 @@ describe("ranking by terms", () => {
     expect(crowded.best.length).toBe(26);
     expect(idsOf(crowded.best).slice(0, 2)).toEqual([2, 9_009]);
     expect(idsOf(crowded.best).at(-1)).toBe(1);
+  });
+
+  it("[L5] passes chunks over for a common term without changing what is best", () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      const random = createRandom(seed);
+      const chunks = 60_000;
+      const termOf = (term: string, share: number): Postings => {
+        const ids = Array.from({ length: chunks }, (_, at) => at + 1).filter(() => random() < share);
+        return postings(term, ...ids.map((id) => [id, 1 + Math.floor(random() * 3)] as const));
+      };
+      // Many equals among the rare ones: common terms decide between them.
+      const lists = [termOf("the", 0.9), termOf("rare", 0.0002 * seed), termOf("of", 0.7), termOf("some", 0.02)];
+      const weights = new Map(lists.map(({ term }) => [term, random()]));
+      const values = new Map<number, number>();
+      for (const { term, ids, counts } of lists) {
+        const worth = (weights.get(term) ?? 0) * rarity(ids.length, chunks) * 1.9;
+        for (const [at, id] of ids.entries()) {
+          const count = counts[at] ?? 0;
+          values.set(id, (values.get(id) ?? 0) + (worth * count) / (count + 0.9));
+        }
+      }
+      const { best } = rankPostings(matchedOf(chunks, ...lists), { weights, max: 100, equalsMax: 100 });
+      const wanted = [...values].sort(([a, x], [b, y]) => Number((y - x).toFixed(9)) || b - a).slice(0, 100);
+      expect(idsOf(best), `seed ${seed}`).toEqual(wanted.map(([id]) => id));
+    }
   });
 });

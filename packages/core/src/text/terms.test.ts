@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { plainWords, queryTerms, termsOf } from "./terms.ts";
+import { createRandom } from "../../../../test/crash/random.ts";
+import { lettersOf, plainWords, queryTerms, termsOf } from "./terms.ts";
 
 const found = (query: string, text: string): readonly string[] => {
   const terms = termsOf(text);
@@ -80,5 +81,40 @@ describe("terms", () => {
 describe("plain words", () => {
   it("[D3] are the same for texts that differ in case, spaces and marks", () => {
     expect(plainWords("  Hello,   WORLD! ")).toBe(plainWords("hello world"));
+  });
+
+  it("[L5] have other letters wherever they differ in more than case, spaces and marks", () => {
+    const pieces = [
+      "Caf\u00e9",
+      "cafe",
+      "e\u0301",
+      "don't",
+      "dont",
+      "\u2019s",
+      "STRASSE",
+      "Stra\u00dfe",
+      "a.b",
+      "_x$",
+      "\u7aef\u53e3",
+      "\uff21",
+      "--",
+      "\ud83d\ude00",
+      "42",
+      "\n",
+    ];
+    const random = createRandom(7);
+    const pick = (): string =>
+      Array.from({ length: 1 + random() * 3 }, () => pieces[Math.floor(random() * pieces.length)]).join(
+        random() < 0.5 ? " " : "",
+      );
+    for (let run = 0; run < 20_000; run += 1) {
+      const [one, other] = [pick(), pick()];
+      const [words, others] = [plainWords(one), plainWords(other)];
+      const said = `${one} => ${other}`;
+      if (words === others) expect(lettersOf(one), said).toBe(lettersOf(other));
+      if (` ${words} `.includes(` ${others} `)) expect(lettersOf(one), said).toContain(lettersOf(other));
+    }
+    const long = "x".repeat(5_000);
+    expect(lettersOf(`${long}1`)).toBe(lettersOf(`${long}2`));
   });
 });

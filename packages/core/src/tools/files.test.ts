@@ -81,6 +81,14 @@ describe("search_files", () => {
     expect(found.split("\n")).toHaveLength(201);
     expect(found).toContain("[more is not shown: 200 hits in 1 files; search a smaller folder]");
   });
+
+  it("[H2] reads no stored sessions, wherever a search begins", async () => {
+    write(".rkat/realms/a/log/1", "heron, said in confidence\n");
+    write(".rkat/notes.md", "heron\n");
+    symlinkSync(".rkat", join(root, "kept"));
+    expect(await call("search_files", { text: "heron", path: ".rkat" })).toBe(".rkat/notes.md:1: heron");
+    expect(await call("search_files", { text: "heron", path: "kept" })).toBe(".rkat/notes.md:1: heron");
+  });
 });
 
 describe("edit_file", () => {

@@ -6,7 +6,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
 import { defineTool } from "./define-tool.ts";
 import { decodeText, type FileLock, makeChanges, readExisting } from "./patch.ts";
-import { resolveInProject } from "./project-path.ts";
+import { isStored, resolveInProject } from "./project-path.ts";
 
 const LINES_DEFAULT = 500;
 const LINES_MAX = 5_000;
@@ -90,10 +90,7 @@ export function createFileTools({ root, clock, lock }: FileToolOptions): readonl
     read,
     // Which files it reads is unknown before it runs, so a rule that denies reading some of them asks.
     { ...search, standsFor: { tool: "read_file", args: () => ({ path: null }) } },
-    {
-      ...edit,
-      standsFor: { tool: "apply_patch", args: (args) => ({ patch: `*** Update File: ${String(args.path)}` }) },
-    },
+    { ...edit, standsFor: { tool: "apply_patch", args: (args) => ({ path: args.path ?? null }) } },
   ];
 }
 
@@ -137,7 +134,7 @@ interface Search {
 async function searchFiles({ start, base, ending, signal, isHit }: Search): Promise<string> {
   const hits: string[] = [];
   let files = 0;
-  for await (const file of walk(start)) {
+  for await (const file of walk(start, base)) {
     signal.throwIfAborted();
     if (hits.length >= HITS_MAX || files >= FILES_MAX) {
       return `${hits.join("\n")}\n[more is not shown: ${hits.length} hits in ${files} files; search a smaller folder]`;
@@ -152,8 +149,8 @@ async function searchFiles({ start, base, ending, signal, isHit }: Search): Prom
   return hits.length === 0 ? `nothing found in ${files} files` : hits.join("\n");
 }
 
-/** The files below a folder in the order of their names; links are not followed. */
-async function* walk(start: string): AsyncGenerator<string> {
+/** The files below a folder in the order of their names, without stored sessions; links are not followed. */
+async function* walk(start: string, base: string): AsyncGenerator<string> {
   if ((await lstat(start)).isFile()) {
     yield start;
     return;
@@ -162,7 +159,8 @@ async function* walk(start: string): AsyncGenerator<string> {
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     if (entry.name.startsWith(".") || FOLDERS_SKIPPED.has(entry.name)) continue;
     const inside = join(start, entry.name);
-    if (entry.isDirectory()) yield* walk(inside);
+    if (isStored(base, inside)) continue;
+    if (entry.isDirectory()) yield* walk(inside, base);
     else if (entry.isFile()) yield inside;
   }
 }

@@ -26,9 +26,13 @@ export async function resolveInProject(root: string, path: string): Promise<stri
   });
   if (isOutside(relative(realRoot, real))) throw outsideProject(path);
   const found = join(real, relative(existing, full));
-  if (`${relative(realRoot, found)}${sep}`.startsWith(STORED))
-    throw invalid(`${path} has stored sessions, which are not files of the project`);
+  if (isStored(realRoot, found)) throw invalid(`${path} has stored sessions, which are not files of the project`);
   return found;
+}
+
+/** Whether a real path below the real root is, or is in, the folder of stored sessions. */
+export function isStored(realRoot: string, path: string): boolean {
+  return `${relative(realRoot, path)}${sep}`.startsWith(STORED);
 }
 
 /** The target of a symbolic link, "" if it is no link, undefined if it does not exist. Throws if that is unknown. */

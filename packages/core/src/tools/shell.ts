@@ -63,6 +63,10 @@ const shellInput = (timeoutSecsDefault: number) =>
       .default(Math.min(timeoutSecsDefault, TIMEOUT_SECS_MAX))
       .describe("Seconds after which the command and all it started are killed, also in the background"),
     background: z.boolean().default(false).describe("Answer at once with a job_id and let the command run on"),
+    notify: z
+      .enum(["notice", "turn"])
+      .default("notice")
+      .describe("At the end of a background command: add a notice to your context, or begin a turn with it"),
   });
 const NoInput = z.strictObject({});
 const OneJob = z.strictObject({ job_id: jobId.describe("The job_id that shell answered with") });
@@ -97,8 +101,11 @@ export function createShellTools(options: ShellOptions): ShellTools {
         timeoutMs: input.timeout_secs * 1_000,
       };
       if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the command was interrupted before it started");
-      if (!input.background) return runToEnd(start(spec), signal);
-      const job_id = await jobs().start(sessionId, spec);
+      if (!input.background) {
+        if (input.notify === "turn") throw invalid("notify: it is for a command with background; leave it out");
+        return runToEnd(start(spec), signal);
+      }
+      const job_id = await jobs().start(sessionId, { ...spec, beginsTurn: input.notify === "turn" });
       const message = `started in the background; shell_job_status with job_id ${job_id} reports its state, and its end is announced`;
       return JSON.stringify({ job_id, status: "running", message });
     },

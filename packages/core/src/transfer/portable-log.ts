@@ -36,6 +36,10 @@ export function readEntry(given: unknown, { place, seq }: { readonly place: stri
   }
   const unknown = unknownIn(body, parsed.data, ["body"]);
   if (unknown !== undefined) throw refused(place, `${unknown}: there is no such field in an entry`);
+  if (withoutServers(parsed.data) !== parsed.data) {
+    const why = "body.settings.mcp_servers.added: an import starts no servers; leave it out, and add them after it";
+    throw refused(place, why);
+  }
   const isFirst = seq === 1;
   if ((parsed.data.kind === "session_created") !== isFirst) {
     throw refused(place, isFirst ? "body.kind: a log begins with session_created" : "body.kind: a log begins once");
@@ -44,6 +48,13 @@ export function readEntry(given: unknown, { place, seq }: { readonly place: stri
   if (span !== rest.span) throw refused(place, `span: it is ${rest.span}, and an entry of this kind takes ${span}`);
   // Verbatim, since hashes were made of the original bytes. The schema accepts it.
   return { ...rest, body: body as EntryBody };
+}
+
+/** An entry without the MCP servers that the session added; a log from elsewhere must not choose what is started here. */
+export function withoutServers(body: EntryBody): EntryBody {
+  if (!("settings" in body) || body.settings.mcp_servers?.added === undefined) return body;
+  const { added: _started, ...mcp_servers } = body.settings.mcp_servers;
+  return { ...body, settings: { ...body.settings, mcp_servers } };
 }
 
 /** The path of the first field that a schema dropped: it must be neither hidden nor lost. */
@@ -56,6 +67,11 @@ function unknownIn(given: unknown, read: unknown, path: readonly string[]): stri
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** A version 8 UUID of a hash in hexadecimal digits. */
+export function asUuid(hex: string): string {
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
 /** An entry as a line of a file; its log is hashed by these lines. */

@@ -6,7 +6,7 @@ import type { SessionMemory } from "../memory/session-memory.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { BlobStore, Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
-import type { LiveSessions } from "../sessions/live-sessions.ts";
+import { appendEntries as appendToSession, type LiveSessions } from "../sessions/live-sessions.ts";
 import { rowOf } from "../sessions/session-reader.ts";
 import {
   appendEntries,
@@ -18,6 +18,7 @@ import {
   logPage,
   readEntry,
   refused,
+  withoutServers,
 } from "./portable-log.ts";
 
 interface PortableParts {
@@ -36,7 +37,8 @@ export function createPortableSessions(parts: PortableParts): Pick<Service, "exp
     exportSession: async ({ session_id, after, limit }) => {
       const { last_seq } = await rowOf(store, session_id);
       const read = await store.log.read(session_id, after + 1, limit);
-      const page = await logPage(read, { after, last_seq }, clock);
+      const carried = read.map((entry) => ({ ...entry, body: withoutServers(entry.body) }));
+      const page = await logPage(carried, { after, last_seq }, clock);
       const blob_ids = [...new Set(page.entries.flatMap(({ body }) => blobsNamedIn(body)))];
       return { session_id, ...page, blob_ids };
     },
@@ -163,5 +165,15 @@ async function finish({ store, live, clock, memory }: PortableParts, id: string,
   if (end < input.last_seq) throw refused("last_seq", `the log of ${id} ends at ${end}`);
   requireSame(check.end("entries"), input);
   // Its rows have old times, so a check of new rows would miss it.
-  memory?.indexLater((await live.findFresh(id)).state);
+  const session = await live.findFresh(id);
+  // A file must not start work by being imported.
+  const waiting = session.state.inbox.map(({ body }) => ({
+    kind: "message_removed" as const,
+    id: body.id,
+    why: IMPORTED,
+  }));
+  if (waiting.length > 0) await appendToSession(store.log, session, waiting);
+  memory?.indexLater(session.state);
 }
+
+const IMPORTED = "it waited in the session that was imported";

@@ -6,6 +6,7 @@ import type { Entry } from "../contract/entry.ts";
 import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { BlobStore, ConfigStore, KeptLayer, LogRow, SessionStore, Store } from "../ports/store.ts";
+import type { ScheduleHome } from "../schedules/schedule-row.ts";
 import { translateFailures } from "../sessions/live-sessions.ts";
 import { walkRows } from "../sessions/walk-rows.ts";
 import { appendEntries, endOf, entryLine, entryPages } from "./portable-log.ts";
@@ -20,6 +21,7 @@ export interface KeptPlace {
     isThere(): Promise<boolean>;
     open(): Promise<Store<AgentEntryBody, AgentRow>>;
   };
+  readonly schedules: ScheduleHome;
   readonly config: ConfigStore;
 }
 
@@ -34,7 +36,7 @@ export interface CopyOptions {
 }
 
 export interface CopyProgress {
-  readonly what: "blobs" | "sessions" | "agents";
+  readonly what: "blobs" | "sessions" | "agents" | "schedules";
   readonly done: number;
   /** Undefined while unknown. */
   readonly total: number | undefined;
@@ -47,6 +49,7 @@ export interface CopyReport {
   readonly dry_run: boolean;
   readonly sessions: Counts;
   readonly agents: Counts;
+  readonly schedules: Counts;
   readonly blobs: { readonly total: number; readonly copied: number; readonly equal: number };
   /** `none`: the source has none; `kept`: the target's different one stays. */
   readonly configuration: "none" | "copied" | "equal" | "kept";
@@ -72,7 +75,7 @@ export async function copyKept(
     signal,
     progress: (done) => progress({ what: "blobs", done, total: undefined }),
   });
-  const copyOf = <B, R extends LogRow>(noun: "session" | "agent", source: Store<B, R>, target: Store<B, R>) =>
+  const copyOf = <B, R extends LogRow>(noun: Noun, source: Store<B, R>, target: Store<B, R>) =>
     copyLogs({
       ...{ isDry, clock, signal, noun },
       from: { name: from.name, store: source },
@@ -83,20 +86,31 @@ export async function copyKept(
   const agents = (await from.agents.isThere())
     ? await copyOf("agent", translateFailures(await from.agents.open()), translateFailures(await to.agents.open()))
     : NO_LOGS;
+  const schedules = from.schedules.isThere()
+    ? await copyOf(
+        "schedule",
+        translateFailures(await from.schedules.open()),
+        translateFailures(await to.schedules.open()),
+      )
+    : NO_LOGS;
   const configuration = await copyConfiguration(from, to, { isDry, isForced: options.forceConfig === true });
-  const problems = [...blobs.problems, ...sessions.problems, ...agents.problems, ...configuration.problems];
-  const behind = [...sessions.behind, ...agents.behind];
+  const logs = [sessions, agents, schedules];
+  const problems = [...blobs.problems, ...logs.flatMap((copied) => copied.problems), ...configuration.problems];
+  const behind = logs.flatMap((copied) => copied.behind);
   return {
     ok: problems.length === 0 && behind.length === 0,
     dry_run: isDry,
     sessions: countsOf(sessions),
     agents: countsOf(agents),
+    schedules: countsOf(schedules),
     blobs: { total: blobs.total, copied: blobs.copied, equal: blobs.equal },
     configuration: configuration.became,
     problems,
     behind,
   };
 }
+
+type Noun = "session" | "agent" | "schedule";
 
 const NEVER = new AbortController().signal;
 const NO_LOGS: LogsCopied = { total: 0, copied: 0, continued: 0, equal: 0, entries: 0, problems: [], behind: [] };
@@ -234,7 +248,7 @@ interface LogsCopied {
 interface LogCopyParts<B, R extends LogRow> {
   readonly from: CopyEnd<B, R>;
   readonly to: CopyEnd<B, R>;
-  readonly noun: "session" | "agent";
+  readonly noun: Noun;
   /** Dry run: only reports what would be written. */
   readonly isDry: boolean;
   readonly clock: Clock;

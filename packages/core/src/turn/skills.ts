@@ -14,6 +14,21 @@ export function skillIn(message: Message | undefined): Stamp | undefined {
   return message?.role === "system_notice" ? message.skill : undefined;
 }
 
+/** The version of AGENTS.md that a message contains, if any. */
+export function agentsMdIn(message: Message | undefined): Notice["agents_md"] {
+  return message?.role === "system_notice" ? message.agents_md : undefined;
+}
+
+/** Whether a message is pinned from the start and complete without its turn: the text of a skill or of AGENTS.md. */
+export function isStanding(message: Message | undefined): boolean {
+  return skillIn(message) !== undefined || agentsMdIn(message) !== undefined;
+}
+
+/** Whether a message is a version of AGENTS.md that a later one replaced, or that was unloaded. */
+export function isReplaced({ seq, message }: Placed, pins: ReadonlySet<number>): boolean {
+  return agentsMdIn(message) !== undefined && !pins.has(seq);
+}
+
 /** A notice has no events unless it contains a skill. */
 export function skillEvents({ skill, body = "" }: Notice): readonly AgentEvent[] {
   if (skill === undefined) return [];

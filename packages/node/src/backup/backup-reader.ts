@@ -5,6 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import type { AgentEntryBody } from "@rkat/core/contract/agent";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { BackedFile, BackupManifest } from "@rkat/core/contract/portable";
+import type { ScheduleEntryBody } from "@rkat/core/contract/wire/schedule";
 import type { FoldRow, LogRow } from "@rkat/core/ports/store";
 import { isSealed } from "@rkat/core/stores/sealing";
 import { HEADER_BYTES, recordHead, scanFaults, scanSegment } from "../log/record.ts";
@@ -196,16 +197,20 @@ export interface BackupVerification {
   readonly problems: readonly string[];
 }
 
-interface VerifyOptions<R extends LogRow> {
-  readonly folds: { readonly session: FoldRow; readonly agent: FoldRow<AgentEntryBody, R> };
+interface VerifyOptions<R extends LogRow, S extends LogRow> {
+  readonly folds: {
+    readonly session: FoldRow;
+    readonly agent: FoldRow<AgentEntryBody, R>;
+    readonly schedule: FoldRow<ScheduleEntryBody, S>;
+  };
   readonly signal: AbortSignal;
   progress(done: number): void;
 }
 
 /** Reads a whole back-up and checks it against the manifest, including logs and blobs; changes nothing. */
-export async function verifyBackup<R extends LogRow>(
+export async function verifyBackup<R extends LogRow, S extends LogRow>(
   place: string,
-  options: VerifyOptions<R>,
+  options: VerifyOptions<R, S>,
 ): Promise<BackupVerification> {
   const reader = openBackup(place);
   try {
@@ -215,9 +220,9 @@ export async function verifyBackup<R extends LogRow>(
   }
 }
 
-async function verify<R extends LogRow>(
+async function verify<R extends LogRow, S extends LogRow>(
   reader: BackupReader,
-  { folds, signal, progress }: VerifyOptions<R>,
+  { folds, signal, progress }: VerifyOptions<R, S>,
 ): Promise<BackupVerification> {
   const { manifest } = reader;
   const problems: string[] = [];
@@ -231,16 +236,17 @@ async function verify<R extends LogRow>(
     await setImmediate();
   }
   const [sessions, agents] = [surveyOf(reader, "log", folds.session), surveyOf(reader, "agents/log", folds.agent)];
+  const schedules = surveyOf(reader, "schedules/log", folds.schedule);
   return {
     at_ms: manifest.at_ms,
     files: manifest.files.length,
     bytes,
-    records: sessions.records + agents.records,
+    records: sessions.records + agents.records + schedules.records,
     sessions: sessions.rows,
     agents: agents.rows,
     blobs: manifest.files.filter(({ path }) => BLOB.test(path)).length,
     leftovers: reader.leftovers.length,
-    problems: [...problems, ...sessions.problems, ...agents.problems],
+    problems: [...problems, ...sessions.problems, ...agents.problems, ...schedules.problems],
   };
 }
 

@@ -134,8 +134,9 @@ async function bringFiles<V>(
   { signal, progress, admit }: RestoreOptions<V>,
 ): Promise<number> {
   // A realm that keeps nothing but its configuration has no logs, and is checked like others.
-  const hasAgents = backup.manifest.files.some(({ path }) => path.startsWith("agents/"));
-  for (const logs of hasAgents ? LOG_FOLDERS : ["log"]) mkdirSync(join(state, logs), { recursive: true, mode: 0o700 });
+  const isHeld = (folder: string) => backup.manifest.files.some(({ path }) => path.startsWith(`${dirname(folder)}/`));
+  for (const logs of LOG_FOLDERS.filter((folder) => folder === "log" || isHeld(folder)))
+    mkdirSync(join(state, logs), { recursive: true, mode: 0o700 });
   const there = new Map(filesBelow(state).map((file) => [file.path, file.bytes]));
   const files = createFileWriter(state);
   let [resumed, done] = [0, 0];

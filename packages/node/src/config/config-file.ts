@@ -15,6 +15,8 @@ export interface ConfigPlaces {
   readonly storeUrl?: string | null | undefined;
   /** Whether the project's files are trusted for this run; `RKAT_TRUST=1` in `env` does the same. */
   readonly isTrusted?: boolean | undefined;
+  /** Where AGENTS.md is looked for: in the project's folder, which is the default, also above it and at home, or nowhere. */
+  readonly agentsMd?: "project" | "all" | "none" | undefined;
 }
 
 export interface FoundFile {

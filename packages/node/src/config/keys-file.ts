@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { invalid } from "@rkat/core/contract/error";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -21,7 +22,7 @@ export function withStoredKeys(
   return { ...readKeys(home, warn), ...env };
 }
 
-function readKeys(home: string, warn: (sentence: string) => void = () => {}): Readonly<Record<string, string>> {
+function readKeys(home: string, warn: (sentence: string) => void): Readonly<Record<string, string>> {
   const path = keysFileOf(home);
   try {
     const { mode, size } = statSync(path);
@@ -44,10 +45,13 @@ function readKeys(home: string, warn: (sentence: string) => void = () => {}): Re
   }
 }
 
-/** Stores a key, in a file that only its owner can read. */
+/** Stores a key, in a file that only its owner can read; throws where a file with other keys is left out. */
 export function storeKey(home: string, name: string, key: string): void {
   const path = keysFileOf(home);
-  const lines = Object.entries({ ...readKeys(home), [name]: key }).map(([one, value]) => `${one}=${value}\n`);
+  const problems: string[] = [];
+  const stored = readKeys(home, (sentence) => problems.push(sentence));
+  if (problems[0] !== undefined) throw invalid(problems[0]);
+  const lines = Object.entries({ ...stored, [name]: key }).map(([one, value]) => `${one}=${value}\n`);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const beside = `${path}.${randomUUID()}.new`;
   writeFileSync(beside, lines.join(""), { mode: 0o600, flag: "wx" });

@@ -11,13 +11,16 @@ import {
 import { type Compose, composeLayers, forbiddenBy, isSet, overlay, VARIABLES } from "@rkat/core/config/config-layers";
 import { describeProblems } from "@rkat/core/config/config-problems";
 import type { Config, ConfiguredRules } from "@rkat/core/config/config-schema";
-import { flag, oneOf, text, wait } from "@rkat/core/config/values";
+import { flag, text, wait } from "@rkat/core/config/values";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
 import { z } from "@rkat/core/contract/schema";
+import { checkServer, SERVER_FIELDS } from "@rkat/core/contract/session";
+import type { ReadAgentsMd } from "@rkat/core/ports/agents-md";
 import type { Skill } from "@rkat/core/ports/skill";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
-import type { McpServerConfig } from "@rkat/core/ports/tool";
+import { configOf, type McpServerConfig } from "@rkat/core/ports/tool";
+import { loadAgentsMd } from "./agents-md.ts";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
 import { readFrontMatter } from "./front-matter.ts";
 import { loadSkills } from "./skill-files.ts";
@@ -35,6 +38,8 @@ export interface LoadedConfig {
   readonly subAgents: readonly SubAgent[];
   /** The skills of the project, as far as they are trusted, and of the user, the nearer first. */
   readonly skills: readonly Skill[];
+  /** Reads AGENTS.md, as far as it is trusted, at the start of each turn. */
+  readonly agentsMd: ReadAgentsMd;
   /** A sentence for each file that is left out since it cannot be used. */
   readonly problems: readonly string[];
   /** A sentence for each file or folder that uses a former name, and what to rename. */
@@ -94,11 +99,13 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   ];
   const link = stateFolder === undefined ? undefined : trust.link(places.cwd, stateFolder);
   const skilled = config.skills.enabled ? await loadSkills(places, trust) : NO_SKILLS;
+  const isRead = config.agents_md.enabled;
+  const instructed = await loadAgentsMd(isRead ? places : { ...places, agentsMd: "none" }, trust);
   const files = [settings?.brought, ofRealm?.brought, mcp.brought, found.brought, link].filter(
     (one) => one !== undefined,
   );
-  const brought = [...files, ...skilled.brought];
-  const problems = [...found.problems, ...skilled.warnings];
+  const brought = [...files, ...skilled.brought, ...instructed.brought];
+  const problems = [...found.problems, ...skilled.warnings, ...instructed.problems];
   const renamed = [
     own !== undefined && user.usesAgents ? own : [],
     project !== undefined && "agents" in below ? project : [],
@@ -114,8 +121,9 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
     ...hookFilesOf(realm?.path, ofRealm?.admitted),
     ...Object.fromEntries(user.userHooks.map(({ id }) => [id, own?.path ?? ""])),
   };
+  const agentsMd = instructed.read;
   const reported = { brought, leftOut: leftOutText(brought) };
-  return { config, compose, sources, ...offered, ...reported, hookFiles, trust };
+  return { config, compose, sources, ...offered, ...reported, agentsMd, hookFiles, trust };
 }
 
 /** The table without its database, where a folder was chosen instead. */
@@ -184,64 +192,24 @@ function hookFilesOf(path: string | undefined, table: JsonTable | undefined): Re
   return path === undefined ? {} : Object.fromEntries(ids.map((id) => [id, path]));
 }
 
-const NAME_CHARS_MAX = 64;
-
-const words = z.string({ error: "write a text in quotes" });
-const texts = z.record(z.string(), words, { error: 'write a table of texts, like { NAME = "value" }' });
-const address = z
-  .url({ protocol: /^https?$/, error: "write an address like https://example.com/mcp" })
-  .refine((url) => !/^[a-z]+:\/\/[^/]*@/i.test(url), {
-    error: "write the address without a user name or password, and put what gives access into headers",
-  });
-
 const Server = z
   .strictObject({
-    name: text.max(NAME_CHARS_MAX, { error: `write a name of at most ${NAME_CHARS_MAX} characters` }),
-    transport: oneOf(["stdio", "streamable-http", "sse"]).optional(),
-    command: text.optional(),
-    args: z.array(words, { error: 'write a list of texts, like ["-y", "a-server"]' }).optional(),
-    env: texts.optional(),
-    url: address.optional(),
-    headers: texts.optional(),
+    ...SERVER_FIELDS,
     /** Of one call. */
     timeout: wait.optional(),
     connect_timeout: wait.optional(),
-    /** Another spelling of `connect_timeout`. */
-    connect_timeout_secs: z
-      .number({ error: "write a number of seconds" })
-      .positive({ error: "write a number of seconds above 0" })
-      .max(86_400, { error: "write at most 86400 seconds" })
-      .optional(),
     enabled: flag.default(true),
     tools: z.array(text, { error: 'write a list of names of tools, like ["search"]' }).optional(),
   })
   .superRefine((given, issues) => {
-    const refuse = (key: keyof typeof given, message: string) => {
-      if (given[key] !== undefined) issues.addIssue({ code: "custom", path: [key], message });
-    };
-    if (given.command === undefined && given.url === undefined) {
-      const message = "write the program to start, or the server's address as url";
-      issues.addIssue({ code: "custom", path: ["command"], message });
-    } else if (given.url === undefined) {
-      if (given.transport !== "stdio") refuse("transport", 'a command is spoken with by "stdio", so remove the key');
-      refuse("headers", "headers are for a url; a command is given env");
-    } else {
-      refuse("command", "a server has a command or a url, so remove one of the two");
-      refuse("args", "args are for a command, so remove the key");
-      refuse("env", "env is for a command; a url is given headers");
-      if (given.transport === "stdio")
-        refuse("transport", 'a url is reached by "streamable-http" or "sse", so write one');
-    }
-    if (given.connect_timeout !== undefined)
-      refuse("connect_timeout_secs", "connect_timeout is there, so remove the key");
+    checkServer(given, issues);
+    if (given.connect_timeout === undefined || given.connect_timeout_secs === undefined) return;
+    const message = "connect_timeout is there, so remove the key";
+    issues.addIssue({ code: "custom", path: ["connect_timeout_secs"], message });
   })
-  .transform((given): McpServerConfig => {
-    const { name, command = "", args, env, url, headers, transport, enabled, tools, timeout: timeoutMs } = given;
-    const seconds = given.connect_timeout_secs;
-    const connectTimeoutMs = given.connect_timeout ?? (seconds === undefined ? undefined : seconds * 1_000);
-    const any = { name, timeoutMs, connectTimeoutMs, enabled, tools };
-    if (url === undefined) return { ...any, command, args, env };
-    return { ...any, url, headers, transport: transport === "sse" ? "sse" : "streamable-http" };
+  .transform(({ timeout: timeoutMs, connect_timeout, enabled, tools, ...server }): McpServerConfig => {
+    const read = configOf(server);
+    return { ...read, connectTimeoutMs: connect_timeout ?? read.connectTimeoutMs, timeoutMs, enabled, tools };
   });
 
 /** The whole of `mcp.toml`. */

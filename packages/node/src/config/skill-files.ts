@@ -129,7 +129,7 @@ async function findSkill(place: Place, name: string, trust: Trust): Promise<Foun
     if (place.project === undefined) return undefined;
     const { allowedTools, description } = await readHead(folder, name);
     const file = { path: join(path, SKILL_FILE), text: await folder.manifest() };
-    return trust.skill(file, requestOfSkill({ name, description, files: folder.files.length, allowedTools }));
+    return trust.file(file, requestOfSkill({ name, description, files: folder.files.length, allowedTools }));
   };
   /** Reads the skill again with the current trust: both may have changed since the start. */
   const openNow = async (): Promise<SkillFolder> => {

@@ -47,8 +47,8 @@ export interface Trust {
   servers(file: FoundFile, servers: readonly McpServerConfig[]): Admitted<readonly McpServerConfig[]>;
   /** The sub-agents of a folder, which is taken for one file with the texts of all. */
   agents(folder: FoundFile, agents: readonly SubAgent[]): Admitted<readonly SubAgent[]>;
-  /** One of the project's skills; its text stands for all of its files. */
-  skill(file: FoundFile, request: TrustRequest): BroughtFile | undefined;
+  /** A file with one request: a skill, whose text stands for all of its files, or AGENTS.md. */
+  file(file: FoundFile, request: TrustRequest): BroughtFile | undefined;
   /** The project's link on the path to its state folder. */
   link(project: string, stateFolder: string): BroughtFile | undefined;
   /** Throws INVALID_PARAMS when the state folder lies behind such a link that is not trusted. */
@@ -99,7 +99,7 @@ export function openTrust(places: TrustPlaces): Trust {
       const brought = judge(folder, agents.map(requestOfAgent));
       return brought === undefined ? { admitted: agents } : { admitted: brought.isObeyed ? agents : [], brought };
     },
-    skill: (file, request) => judge(file, [request]),
+    file: (file, request) => judge(file, [request]),
     link,
     requireState: (project, stateFolder) => {
       const found = link(project, stateFolder);

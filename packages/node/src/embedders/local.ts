@@ -15,17 +15,17 @@ const IDLE_MS_MAX = 300_000;
 
 const WEIGHTS: Asset = {
   name: "gte-small-int8.bin",
-  sha256: "b21e48c1abbe74b77e2083b855c4566aaf4d6b3d1bedd6ab7bf153057baffe64",
+  sha256: "69ef15ac8c6e73e75a1a714c3328825222a36a750ecb8426f021e5ab5bc27d66",
 };
 
 /** The mean of its vectors for a dozen unrelated texts, so that a first search need not compute it. */
 const UNRELATED = Int8Array.from(
   Buffer.from(
-    "8PwP+QkOFBAE9wLiERADAPsI5QoK9PLoDhPx+eyn/uUK8ADv9xT0EA4I+uvx8/X+Hu8E8QgJDw8TCRIRCgiXIQ4D8e8MFvMODQ0L7v7y/wkB8vkE+vIG6hEH/PfvBtv3BA70Y+wPDvMI8PXv8QEA+BTwCxIVCe7//gYT9QzxFzEJERPr9fn7AwT9DefvyvbR/STwD/QH9Q/29wsNCijxCPvz7xYI5P0IBvcODu8FJwP2/gcFFvjyFBLu++8OGPoF8/j3+PH6B/gS9/ITDw4H9hIN8wcT+fcJAwkODhPf6ZwF//IV7wr4Fw0h9/gH+xIMEf8A+wbu6xD6XhcH5hEC+NEWCxX6+/L8GAPn+/X0BfQFDvYRBAb03AzvDALuCO0LCgD0DPH3FvTrFgQR9ff4D+wICgoEEggG9v4J7PUO+4EUA/7xCgkV5gAIChQAAA0G7xPtBgtZ+AYJ/QwO+Qz/GuoQDfEcCPnuBvLxKfPu6AsN9Pv6BgcD6fj18gfi9wUU",
+    "8f4Q+AoNEBAE9wDkEBAEAf0J6QkM8/HpDxPy+u2l/OYL8ADu9hXzDw4K/uzy9PYAIu8E7wkJDw4RChMRCQeQHgwD8+0NFfQPDw0L7v/x/AgD8/oE+/IE7A8H//jwBtn5Aw70Y+0OCvEH7/Pv7wAB+RXwDBMXCPEC/ggV9gr1FzEFERXp8/j8BAX6DebvyvbUASPxDvUG8Q73+AsOCijyBvn27xcH5v4JBvgQDPMDKQP4/AcEFfjyFBTx+uwPG/kB9fr29/H6CvgV9fMSDw8G9hEN9QcU+fkKAgYQDRTd56ADAfMX7gr5FQ0h+vcF+w4NEQAB/AXu6g/6WQ8J5w8C99UXCxX/+/EAGgPr+/X2BPMCD/gRBgj03Q7tCgTvCO8GCgDzC+/1FfTpFQQR9vj1D+wICQgEEwcE9v0I7vcO/YEVB/vxCggU5gEHCBP/AQwD7xHrBAta+QMJAAoO+wn+G+kQD+8dB/jtB/TxJPPs5woN9vz7BwcB6/n18gji9gMT",
     "base64",
   ),
 );
-const UNRELATED_STEP = 0.2785204 / 127;
+const UNRELATED_STEP = 0.2695424 / 127;
 
 interface LocalOptions {
   readonly weights?: Asset;

@@ -11,6 +11,8 @@ interface Lease {
   readonly interrupt: boolean;
   /** Its owner left it with work unfinished. */
   readonly isAbandoned?: true;
+  /** Notes of others that its owner has not read. */
+  readonly notes?: readonly string[];
 }
 
 /** Named rights that one process has at a time. Nothing here survives a reboot, and nothing needs to. */
@@ -32,6 +34,10 @@ export interface Leases {
   isAbandoned(name: string): boolean;
   /** Leaves a message for the owner. */
   interrupt(name: string): void;
+  /** Leaves the owner a note, unless many wait; it is left again. */
+  note(name: string, note: string): void;
+  /** Takes the notes for us. */
+  takeNotes(name: string): readonly string[];
   /** Whether another process left a message, or took our right. */
   isInterrupted(name: string): boolean;
   /** Tells those who cannot look our process up that we live. */
@@ -56,6 +62,7 @@ export interface LeaseOptions {
   readonly warn?: (sentence: string) => void;
 }
 
+const NOTES_MAX = 100;
 /** A failed release is retried this often. */
 const GIVE_AGAIN_MS = 250;
 
@@ -164,6 +171,23 @@ export function openLeases(options: LeaseOptions): Leases {
         const lease = leaseAt(name);
         if (lease !== undefined) leases.put(name, { ...lease, interrupt: true });
       }),
+    note: (name, note) =>
+      writing(() => {
+        const lease = leaseAt(name);
+        const { notes = [] } = lease ?? {};
+        if (lease === undefined || notes.includes(note) || notes.length >= NOTES_MAX) return;
+        leases.put(name, { ...lease, notes: [...notes, note] });
+      }),
+    takeNotes: (name) => {
+      if (soundly(() => leaseAt(name)?.notes) === undefined) return [];
+      return writing(() => {
+        const lease = leaseAt(name);
+        if (lease === undefined || !isOurs(lease)) return [];
+        const { notes = [], ...rest } = lease;
+        leases.put(name, rest);
+        return notes;
+      });
+    },
     isInterrupted: (name) =>
       soundly(() => {
         const lease = leaseAt(name);
@@ -230,8 +254,10 @@ export function createSessionLocks(leases: Leases): HeldLocks {
       }
       const interrupted = new AbortController();
       let listens = 0;
+      let receive: ((note: string) => void) | undefined;
       const listen = (): void => {
         if (leases.isInterrupted(name)) interrupted.abort();
+        if (receive !== undefined) for (const note of leases.takeNotes(name)) receive(note);
         if (++listens % LISTENS_PER_BEAT === 0) leases.beat(name);
       };
       const timer = setInterval(() => {
@@ -244,6 +270,9 @@ export function createSessionLocks(leases: Leases): HeldLocks {
       held.set(sessionId, { interrupted, timer });
       return {
         interrupted: interrupted.signal,
+        onNote: (listener) => {
+          receive = listener;
+        },
         release: async () => {
           if (held.get(sessionId)?.timer === timer) release(sessionId);
         },
@@ -260,6 +289,7 @@ export function createSessionLocks(leases: Leases): HeldLocks {
       if (own === undefined) leases.interrupt(nameOf(sessionId));
       else own.interrupted.abort();
     },
+    note: async (sessionId, note) => leases.note(nameOf(sessionId), note),
     close: () => {
       for (const sessionId of [...held.keys()]) release(sessionId);
     },

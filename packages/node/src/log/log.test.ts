@@ -43,6 +43,25 @@ async function seqsByPage({ log }: Pick<Store, "log">): Promise<readonly number[
 const upTo = (end: number): readonly number[] => Array.from({ length: end }, (_, at) => at + 1);
 
 describe("a log that is read page by page", () => {
+  it("[L1] is read in pages, with other work in between, also a record of many entries", async () => {
+    const { store } = openCounting(join(root, "pages"));
+    const messages = Array.from({ length: 5_000 }, (_, at) => said(`number ${at}`));
+    const [first] = await store.log.append(A, 0, toNewEntries([created]));
+    const after = first?.span ?? 0;
+    const added = await store.log.append(A, after, toNewEntries(messages));
+    let [rounds, isOver] = [0, false];
+    const count = (): void => {
+      rounds += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    const entries = await store.log.read(A, 1, Number.MAX_SAFE_INTEGER);
+    isOver = true;
+    expect(entries).toEqual([first, ...added]);
+    expect(rounds).toBeGreaterThanOrEqual(5);
+    await store.close();
+  });
+
   it("[F4] [F10] reads a fork, which is one record, once", async () => {
     const { store, read } = openCounting(mkdtempSync(join(root, "fork-")));
     const long = "A long answer. ".repeat(100);

@@ -35,6 +35,10 @@ export interface LogSizes {
 
 export const LOG_SIZES: LogSizes = { segmentBytes: 64 * 1_024 * 1_024, checkpointBytes: 4 * 1_024 * 1_024 };
 
+/** A long log is read in pages, with other work in between. */
+const PAGE_ENTRIES = 1_000;
+const PAGE_BYTES = 1_024 * 1_024;
+
 /** Repairing a session reads every log, so a badly damaged folder must not do it without bound. */
 const REPAIRED_MAX = 100;
 
@@ -188,19 +192,29 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
     append,
     read: async (sessionId, fromSeq, max) => {
       tail.catchUp();
-      const read = (): readonly Entry<B>[] => {
+      const readPage = (from: number, left: number): readonly Entry<B>[] => {
         // Before the places, so that these reach at least as far.
         const lastSeq = tail.row(sessionId)?.last_seq ?? 0;
-        return readPlaces(parts, tail.chain(sessionId).places, { sessionId, fromSeq, max, lastSeq });
+        const wanted = { sessionId, fromSeq: from, max: left, lastSeq, bytesMax: PAGE_BYTES };
+        return readPlaces(parts, tail.chain(sessionId).places, wanted);
       };
       // Where two processes wrote the same seqs, the index may lack data of one.
       if (tail.chain(sessionId).leftOut.length > 0) repair(sessionId);
-      try {
-        return read();
-      } catch (error) {
-        if (!isGap(error) || !repair(sessionId)) throw error;
-        return read();
+      const entries: Entry<B>[] = [];
+      for (let from = fromSeq; entries.length < max; from = lastSeqOf(entries) + 1) {
+        if (from > fromSeq) await yieldToEventLoop();
+        const left = Math.min(max - entries.length, PAGE_ENTRIES);
+        let page: readonly Entry<B>[];
+        try {
+          page = readPage(from, left);
+        } catch (error) {
+          if (!isGap(error) || !repair(sessionId)) throw error;
+          page = readPage(from, left);
+        }
+        for (const entry of page) entries.push(entry);
+        if (page.length === 0 || lastSeqOf(page) >= (tail.row(sessionId)?.last_seq ?? 0)) break;
       }
+      return entries;
     },
     rewrite: async (sessionId, entries) => {
       tail.catchUp();

@@ -32,16 +32,18 @@ interface Places {
   readonly io: SegmentIo;
 }
 
-/** Reads a session's entries from their places and checks for damage and gaps. */
+/** Reads a session's entries from their places and checks for damage and gaps; fewer than `max` where they take `bytesMax`. */
 export function readPlaces<B>(
   { segments, io }: Places,
   places: readonly RecordPlace[],
-  wanted: { sessionId: string; fromSeq: number; max: number; lastSeq: number },
+  wanted: { sessionId: string; fromSeq: number; max: number; lastSeq: number; bytesMax?: number },
 ): readonly Entry<B>[] {
   // The last record that begins at or before a seq may reach it. Places are ordered by seq.
   const start = Math.max(0, countUpTo(places, ({ seq }) => seq, wanted.fromSeq) - 1);
   const entries: Entry<B>[] = [];
+  const { bytesMax = Number.POSITIVE_INFINITY } = wanted;
   let expected = places[start]?.seq ?? 1;
+  let bytes = 0;
   if (start === 0 && expected !== 1 && places.length > 0) throw missing(wanted.sessionId, 1, expected);
   for (let first = start; first < places.length && entries.length < wanted.max; ) {
     const run = runFrom(places, first, wanted.max - entries.length);
@@ -54,6 +56,8 @@ export function readPlaces<B>(
       const record = known[at] ?? recordAt<B>(buffer, place, base, { segments, io });
       for (const entry of record.from(wanted.fromSeq, wanted.max - entries.length)) entries.push(entry);
       expected = record.end;
+      bytes += place.bytes;
+      if (bytes >= bytesMax && entries.length > 0) return entries;
     }
     first += run.length;
   }

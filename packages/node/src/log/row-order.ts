@@ -1,4 +1,4 @@
-import type { LogRow, RowQuery } from "@rkat/core/ports/store";
+import { hasWork, type LogRow, type RowQuery } from "@rkat/core/ports/store";
 import { isAskedFor } from "@rkat/core/stores/page";
 import type { PrivateDb, Table } from "../tables/private-db.ts";
 
@@ -23,7 +23,7 @@ export function openRowOrder<R extends LogRow>(
   rows: Pick<Table<R, string>, "get" | "getCount">,
 ): RowOrder<R> {
   const order: Table<Traits, Buffer> = root.openDB("order-2", "json");
-  // The few rows with an open turn in the same order. An index of 0.1 has neither table, so both are built when it is read.
+  // The few rows with an open turn or waiting messages, in the same order. An index of 0.1 has neither table, so both are built when it is read.
   const open: Table<Traits, Buffer> = root.openDB("open", "json");
   return {
     place: (row, before) => {
@@ -31,8 +31,8 @@ export function openRowOrder<R extends LogRow>(
       const last = before && keyOf(before);
       if (last !== undefined && !last.equals(key)) order.remove(last);
       order.put(key, traitsOf(row));
-      if (last !== undefined && before?.has_open_turn === true) open.remove(last);
-      if (row.has_open_turn === true) open.put(key, traitsOf(row));
+      if (last !== undefined && before !== undefined && hasWork(before)) open.remove(last);
+      if (hasWork(row)) open.put(key, traitsOf(row));
     },
     clear: () => {
       order.clear();
@@ -98,11 +98,12 @@ function rangeOf({ after, updatedSinceMs = 0 }: RowQuery): { start?: Buffer; end
   };
 }
 
-function traitsOf({ labels = {}, archived = false, waiting_calls = 0, has_open_turn = false }: LogRow): Traits {
+function traitsOf(row: LogRow): Traits {
+  const { labels = {}, archived = false, waiting_calls = 0 } = row;
   return {
     ...(Object.keys(labels).length > 0 ? { labels } : {}),
     ...(archived ? { archived } : {}),
     ...(waiting_calls > 0 ? { waiting_calls } : {}),
-    ...(has_open_turn ? { has_open_turn } : {}),
+    ...(hasWork(row) ? { has_open_turn: true } : {}),
   };
 }

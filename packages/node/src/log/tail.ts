@@ -1,4 +1,4 @@
-import type { FoldRow, LogRow, RowQuery } from "@rkat/core/ports/store";
+import { type FoldRow, hasWork, type LogRow, type RowQuery } from "@rkat/core/ports/store";
 import { pageOf } from "@rkat/core/stores/page";
 import type { Checkpoint, LogIndex, SegmentState } from "./log-index.ts";
 import {
@@ -98,7 +98,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
 
   const setRow = (sessionId: string, row: R): void => {
     rows.set(sessionId, row);
-    if (row.has_open_turn === true) open.set(sessionId, row);
+    if (hasWork(row)) open.set(sessionId, row);
     else open.delete(sessionId);
   };
   const deleteRow = (sessionId: string): void => {

@@ -1,12 +1,5 @@
 import type { MemoryBatch } from "@rkat/core/ports/memory";
-import {
-  draftSegments,
-  type IndexedChunk,
-  mergeSegments,
-  readColumns,
-  type SegmentDraft,
-  writeSegment,
-} from "./segment.ts";
+import { draftSegments, type IndexedChunk, readColumns, type SegmentDraft, writeSegment } from "./segment.ts";
 import {
   assignSession,
   encodeRow,
@@ -113,7 +106,7 @@ function takeIn(
   const { cursor, discarded } = batch;
   tables.sessions.put(batch.session_id, { ...session, cursor, discarded, mark, version });
   const lastSession = Math.max(before.lastSession, session.number);
-  writeManifest(tables, { ...mergeSegments(tables, added), lastSession, lastMark });
+  writeManifest(tables, { ...added, lastSession, lastMark });
 }
 
 function newSession({ lastSession }: Manifest): SessionState {

@@ -1,5 +1,5 @@
 import type { Neighbour, Scope } from "@rkat/core/ports/memory";
-import { MEAN_VECTORS_MIN, similarityFromMean } from "@rkat/core/stores/recall-rank-postings";
+import { meanOf, similarityFromMean } from "@rkat/core/stores/recall-rank-postings";
 import type { Catalogue, IdRange, Reach } from "./catalogue.ts";
 import {
   instantiateSimd,
@@ -31,6 +31,7 @@ const ATTEMPTS_MAX = 8;
 /** Finds the vectors of a shelf that are nearest to one. */
 export function createNearest(vectors: VectorTable, catalogue: Catalogue, kind: Scanner["kind"]) {
   let scan: Scan | undefined;
+  let known: { readonly of: string; readonly mean: Float64Array | undefined } | undefined;
 
   const scanFor = (state: EmbedderState, ids: number): Scan => {
     if (scan !== undefined && ids <= scan.ids) return scan;
@@ -43,7 +44,7 @@ export function createNearest(vectors: VectorTable, catalogue: Catalogue, kind: 
   return (vector: Float32Array, scope: Scope, max: number): readonly Neighbour[] => {
     for (let attempt = 1; ; attempt += 1) {
       const reach = catalogue.reach(scope);
-      const { lastId } = catalogue.refresh();
+      const { lastId, revision } = catalogue.refresh();
       const state = vectors.refresh();
       if (state === undefined || state.dimensions !== vector.length || max <= 0) return [];
       const look: Look = { vectors, catalogue, state, reach, scan: scanFor(state, lastId + 1) };
@@ -55,8 +56,15 @@ export function createNearest(vectors: VectorTable, catalogue: Catalogue, kind: 
       const best = scoreRows(look, ranges, { max, scale: query.scale });
       const damaged = best.find(({ isSound }) => !isSound);
       if (damaged === undefined || attempt === ATTEMPTS_MAX) {
-        const sound = best.filter(({ isSound }) => isSound).map(({ id, similarity }) => ({ id, similarity }));
-        return withMean(look, vector, sound);
+        const sound = best.filter(({ isSound }) => isSound);
+        const of = JSON.stringify([revision, state.revision, reach.bits, reach.ranges]);
+        if (known?.of !== of) known = { of, mean: meanOf(sampleOf(look)) };
+        const seen = known.mean && similarityFromMean(vector, known.mean);
+        return sound.map(({ id, similarity, numbers }) => ({
+          id,
+          similarity,
+          ...(seen && { fromMean: seen(numbers) }),
+        }));
       }
       vectors.repair(state, Math.floor(damaged.id / PAGE_IDS));
     }
@@ -66,40 +74,26 @@ export function createNearest(vectors: VectorTable, catalogue: Catalogue, kind: 
 /** So many places of a scope are looked at, evenly spread: what they hold has the middle of all of it. */
 const SAMPLE_PLACES_MAX = 512;
 
-/** The neighbours with how near they are as seen from the middle of the scope. */
-function withMean(look: Look, vector: Float32Array, neighbours: readonly Neighbour[]): readonly Neighbour[] {
-  const ids = sampleOf(look);
-  if (ids.length < MEAN_VECTORS_MIN || neighbours.length === 0) return neighbours;
+/** Vectors of the scope, evenly spread over it; each holds until the next is read. */
+function* sampleOf(look: Look): Generator<Int8Array> {
+  const { ranges } = look.reach;
   const { layout } = look.scan;
   const files = look.vectors.files(look.state);
-  const numbersOf = (id: number): readonly Int8Array[] => {
-    const row = Buffer.alloc(layout.stride);
-    files.readRows(id, row, 1);
-    return isSoundRow(row, id, layout) ? [new Int8Array(row.buffer, row.byteOffset, vector.length)] : [];
-  };
-  const seen = similarityFromMean(vector, ids.flatMap(numbersOf));
-  if (seen === undefined) return neighbours;
-  return neighbours.flatMap((neighbour) =>
-    numbersOf(neighbour.id).map((numbers) => ({ ...neighbour, fromMean: seen(numbers) })),
-  );
-}
-
-/** Ids of the scope, evenly spread over it. */
-function sampleOf(look: Look): readonly number[] {
-  const { ranges } = look.reach;
+  const row = Buffer.alloc(layout.stride);
+  const numbers = new Int8Array(row.buffer, row.byteOffset, look.state.dimensions);
   const size = ranges.reduce((sum, { first, last }) => sum + last - first, 0);
   const step = Math.max(1, size / SAMPLE_PLACES_MAX);
   const isAsked = askedOf(look);
-  const ids: number[] = [];
   let [next, passed] = [0, 0];
   for (const { first, last } of ranges) {
     for (; next < passed + last - first; next += step) {
       const id = first + Math.floor(next - passed);
-      if (isAsked(id)) ids.push(id);
+      if (!isAsked(id)) continue;
+      files.readRows(id, row, 1);
+      if (isSoundRow(row, id, layout)) yield numbers;
     }
     passed += last - first;
   }
-  return ids;
 }
 
 /** Whether an id is in the scope and has a vector. */
@@ -188,6 +182,7 @@ function loadStates({ vectors, catalogue, scan }: Look): void {
 
 interface Scored extends Neighbour {
   readonly isSound: boolean;
+  readonly numbers: Int8Array;
 }
 
 /** Reads rows and keeps the best of them that are in the scope, best first. */
@@ -219,7 +214,8 @@ function scoreRows(
         if (isThere && similarity <= best.least()) continue;
         const isSound = isSoundRow(rows.subarray(at, at + layout.stride), id, layout);
         // A damaged row goes in front, to be found.
-        best.add({ id, similarity: isSound ? similarity : Number.POSITIVE_INFINITY, isSound });
+        const numbers = new Int8Array(scanner.buffer, layout.rows + at, look.state.dimensions).slice();
+        best.add({ id, similarity: isSound ? similarity : Number.POSITIVE_INFINITY, isSound, numbers });
       }
     }
   }

@@ -19,7 +19,7 @@ import {
 import { type Catalogue, createCatalogue, LIVE, type Reach } from "./catalogue.ts";
 import { createNearest, type Scanner } from "./nearest.ts";
 import { COUNT_LARGE, countAt, keyOf, type PostingPage } from "./posting-page.ts";
-import { findTerm, withoutPostings } from "./segment.ts";
+import { findTerm, mergeableRun, mergeRun, placeOfRun, readPage, replaceRun, withoutPostings } from "./segment.ts";
 import {
   aligned,
   decodeRow,
@@ -101,10 +101,10 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
     follow();
     removeVectors(folder, generation);
   };
-  const soundly = async <T>(work: () => T): Promise<T> => {
+  const soundly = async <T>(work: () => T | Promise<T>): Promise<T> => {
     try {
       follow();
-      return work();
+      return await work();
     } catch (error) {
       if (!(error instanceof DamagedDb)) throw asStoreError(error);
       renew();
@@ -114,11 +114,39 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
   };
   /** A commit is done at once: without a pause, who takes in one log after another would let nothing else happen. */
   const writing = async <T>(work: () => T): Promise<T> => {
-    const result = await soundly(work);
+    const result = await soundly(() =>
+      tables.root.whenAlone(() => {
+        follow();
+        return work();
+      }),
+    );
     await setImmediate();
     return result;
   };
   const reading = <T>(work: () => T): Promise<T> => soundly(() => tables.root.snapshot(work));
+  /** Merges the newest segments while there are enough of a size, in pieces with other work in between. */
+  const merge = async (): Promise<void> => {
+    for (;;) {
+      const run = mergeableRun((await reading(() => readManifest(tables))).segments);
+      if (run.length === 0) return;
+      const steps = mergeRun(tables, run);
+      const next = () => (placeOfRun(readManifest(tables), run) < 0 ? undefined : steps.next());
+      let step = await reading(next);
+      for (; step?.done === false; step = await reading(next)) await setImmediate();
+      const parts = step?.value;
+      if (parts !== undefined) await writing(() => tables.root.transactionSync(() => replaceRun(tables, run, parts)));
+    }
+  };
+  let adding: Promise<void> = Promise.resolve();
+  /** Adds one batch after the other: several merges at once would each read the same segments, and one would count. */
+  const addInTurn = (work: () => void): Promise<void> => {
+    const added = adding.then(async () => {
+      await writing(work);
+      await merge();
+    });
+    adding = added.catch(() => {});
+    return added;
+  };
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     // First what may still write to the files.
@@ -149,7 +177,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
         ),
     },
     add: (batch) =>
-      writing(() => {
+      addInTurn(() => {
         if (isEmptied && !asked.has(batch.session_id)) throw new RuntimeError("SESSION_STORE_ERROR", EMPTIED);
         // Made before the transaction: what cannot be read to its end leaves nothing, and no other writer waits for it.
         const drafts = draftsOf(batch.chunks);
@@ -171,7 +199,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
           vectors: tables.embedders.get(embedderId)?.followed ?? 0,
         })),
       follow: (changes) =>
-        writing(() =>
+        addInTurn(() =>
           tables.root.transactionSync(() => {
             for (const change of changes) {
               const done = readManifest(tables).followed?.number ?? 0;
@@ -194,7 +222,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
       for (const { firstId } of segments) await writing(() => cleanSegment(tables, firstId));
       for (const { key } of await reading(() => tables.embedders.getRange()))
         await writing(() => view.vectorsOf(key).purge());
-      await writing(tables.root.compact);
+      await soundly(tables.root.compactInPieces);
     },
     status: (embedderId) =>
       reading(() => {
@@ -295,11 +323,30 @@ function makeFolder(folder: string): void {
   }
 }
 
+const PAGES_KNOWN_BYTES_MAX = 8 * 1_024 * 1_024;
+
 /** Finds the chunks of a scope that hold terms. */
 function createMatcher(tables: Tables, catalogue: Catalogue) {
   // Segments never change, so what was read of one holds as long as it is there.
   const fencesBySegment = new Map<number, Float64Array>();
+  const pagesKnown = new Map<string, PostingPage>();
+  let bytesKnown = 0;
 
+  /** Common words stand on the same pages in every search. */
+  const pageOf = (segment: number, page: number): PostingPage => {
+    const place = `${segment} ${page}`;
+    const known = pagesKnown.get(place);
+    if (known !== undefined) return known;
+    const read = readPage(tables, segment, page);
+    bytesKnown += read.keys.buffer.byteLength;
+    for (const [eldest, { keys }] of pagesKnown) {
+      if (bytesKnown <= PAGES_KNOWN_BYTES_MAX) break;
+      pagesKnown.delete(eldest);
+      bytesKnown -= keys.buffer.byteLength;
+    }
+    pagesKnown.set(place, read);
+    return read;
+  };
   const fencesOf = (number: number): Float64Array => {
     const known = fencesBySegment.get(number);
     if (known !== undefined) return known;
@@ -312,17 +359,23 @@ function createMatcher(tables: Tables, catalogue: Catalogue) {
   const forgetMerged = (segments: readonly Segment[]): void => {
     const there = new Set(segments.map(({ number }) => number));
     for (const number of fencesBySegment.keys()) if (!there.has(number)) fencesBySegment.delete(number);
+    // They are of chunks that may be gone.
+    pagesKnown.clear();
+    bytesKnown = 0;
   };
 
   const postingsOf = (term: string, segments: readonly Segment[], reach: Reach): Postings => {
     const key = keyOf(term);
-    const into: Gathered = { ids: new Uint32Array(), counts: new Uint32Array(), size: 0 };
-    for (const { number, firstId } of segments) {
-      const found = findTerm(tables, { number, fences: fencesOf(number) }, key);
-      if (found === undefined) continue;
-      if (reach.sessions === undefined) gather({ ...found, firstId }, { reach, states: catalogue.states }, into);
-      else gatherOfSessions({ ...found, firstId }, { reach, states: catalogue.states }, into);
-    }
+    const found = segments.flatMap(({ number, firstId }): readonly Found[] => {
+      const { page, term } = findTerm((at) => pageOf(number, at), fencesOf(number), key) ?? {};
+      if (page === undefined || term === undefined) return [];
+      return [{ page, firstId, from: page.starts[term] ?? 0, to: page.starts[term + 1] ?? 0 }];
+    });
+    const most = found.reduce((sum, { from, to }) => sum + to - from, 0);
+    const room = Math.min(most, reach.chunks);
+    const into: Gathered = { ids: new Uint32Array(room), counts: new Uint32Array(room), size: 0 };
+    const gatherFrom = reach.sessions === undefined ? gather : gatherOfSessions;
+    for (const one of found) gatherFrom(one, { reach, states: catalogue.states }, into);
     return { term, ids: into.ids.subarray(0, into.size), counts: into.counts.subarray(0, into.size) };
   };
 
@@ -350,8 +403,10 @@ function createMatcher(tables: Tables, catalogue: Catalogue) {
 
 interface Found {
   readonly page: PostingPage;
-  readonly term: number;
   readonly firstId: number;
+  /** Where the postings of the term lie in the page. */
+  readonly from: number;
+  readonly to: number;
 }
 
 interface Filter {
@@ -360,20 +415,17 @@ interface Filter {
 }
 
 interface Gathered {
-  ids: Uint32Array;
-  counts: Uint32Array;
+  readonly ids: Uint32Array;
+  readonly counts: Uint32Array;
   size: number;
 }
 
 /** Written with plain variables: a common word has a posting for every other chunk, and all of them pass here. */
-function gather({ page, term, firstId }: Found, { reach: { bits }, states }: Filter, into: Gathered): void {
+function gather({ page, firstId, from, to }: Found, { reach: { bits }, states }: Filter, into: Gathered): void {
   const { places, counts } = page;
-  const end = page.starts[term + 1] ?? 0;
-  const start = page.starts[term] ?? 0;
-  makeRoom(into, end - start);
   const { ids, counts: often } = into;
   let size = into.size;
-  for (let at = start; at < end; at += 1) {
+  for (let at = from; at < to; at += 1) {
     const id = firstId + (places[at] ?? 0);
     if (((states[id] ?? 0) & bits) !== bits) continue;
     const count = counts[at] ?? 0;
@@ -385,13 +437,11 @@ function gather({ page, term, firstId }: Found, { reach: { bits }, states }: Fil
 }
 
 /** The ids of some sessions are few and close together: their postings are looked up run by run. */
-function gatherOfSessions({ page, term, firstId }: Found, { reach, states }: Filter, into: Gathered): void {
-  const end = page.starts[term + 1] ?? 0;
-  let at = page.starts[term] ?? 0;
-  makeRoom(into, Math.min(end - at, reach.chunks));
+function gatherOfSessions({ page, firstId, from, to }: Found, { reach, states }: Filter, into: Gathered): void {
+  let at = from;
   for (const { first, last } of reach.ranges) {
-    at = firstFrom(page.places, { from: at, to: end }, first - firstId);
-    for (; at < end && firstId + (page.places[at] ?? 0) < last; at += 1) {
+    at = firstFrom(page.places, { from: at, to }, first - firstId);
+    for (; at < to && firstId + (page.places[at] ?? 0) < last; at += 1) {
       const id = firstId + (page.places[at] ?? 0);
       if (((states[id] ?? 0) & reach.bits) !== reach.bits) continue;
       into.ids[into.size] = id;
@@ -399,17 +449,6 @@ function gatherOfSessions({ page, term, firstId }: Found, { reach, states }: Fil
       into.size += 1;
     }
   }
-}
-
-function makeRoom(into: Gathered, more: number): void {
-  if (into.size + more <= into.ids.length) return;
-  const { ids, counts, size } = into;
-  // The eldest segments are the largest: what follows them is about as much again at most.
-  const room = size + more + (size >> 1);
-  into.ids = new Uint32Array(room);
-  into.counts = new Uint32Array(room);
-  into.ids.set(ids.subarray(0, size));
-  into.counts.set(counts.subarray(0, size));
 }
 
 /** Index of the first place at or after `place`. */

@@ -40,8 +40,8 @@ export function keyOf(term: string): number {
 export interface PageWriter {
   term(key: number): void;
   posting(place: number, count: number): void;
-  /** The postings of a term of another page, whose segment begins `shift` chunks further on here. */
-  copy(page: PostingPage, term: number, shift: number): void;
+  /** The postings of a term of another page, whose segment begins `shift` chunks further on here; how many these are. */
+  copy(page: PostingPage, term: number, shift: number): number;
   finish(): { readonly pages: readonly Buffer[]; readonly fences: Buffer };
 }
 
@@ -91,13 +91,14 @@ export function createPageWriter(): PageWriter {
       room(to - from);
       if (page.large.length > 0) {
         for (let at = from; at < to; at += 1) posting((page.places[at] ?? 0) + shift, countAt(page, at));
-        return;
+        return to - from;
       }
       for (let at = from; at < to; at += 1) {
         places[size] = (page.places[at] ?? 0) + shift;
         counts[size] = page.counts[at] ?? 0;
         size += 1;
       }
+      return to - from;
     },
     finish: () => {
       flush();
@@ -151,16 +152,4 @@ export function decodePage(buffer: ArrayBufferLike, at = 0): PostingPage {
     places: new Uint16Array(buffer, placesAt, postings),
     counts: new Uint8Array(buffer, placesAt + postings * 2, postings),
   };
-}
-
-/** Index of the last key that is not above `key`; -1 when all are. */
-export function lastUpTo(keys: Float64Array, key: number): number {
-  let low = 0;
-  let high = keys.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((keys[middle] ?? 0) <= key) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
 }

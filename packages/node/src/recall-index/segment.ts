@@ -1,14 +1,7 @@
 import type { NewChunk } from "@rkat/core/ports/memory";
-import {
-  countAt,
-  createPageWriter,
-  decodePage,
-  keyOf,
-  lastUpTo,
-  type PostingPage,
-  SEGMENT_CHUNKS_MAX,
-} from "./posting-page.ts";
-import { aligned, lacking, type Manifest, type Segment, type Tables } from "./tables.ts";
+import { lastUpTo } from "@rkat/core/stores/recall-rank-postings";
+import { countAt, createPageWriter, decodePage, keyOf, type PostingPage, SEGMENT_CHUNKS_MAX } from "./posting-page.ts";
+import { aligned, lacking, type Manifest, readManifest, type Segment, type Tables, writeManifest } from "./tables.ts";
 
 /** A segment that has no number and no ids yet. */
 export interface SegmentDraft {
@@ -104,12 +97,14 @@ export function readColumns({ columns }: Tables, segment: Segment): Columns {
   };
 }
 
+interface SegmentParts {
+  readonly columns: Columns;
+  readonly pages: readonly Buffer[];
+  readonly fences: Buffer;
+}
+
 /** Inside a transaction. */
-export function writeSegment(
-  tables: Tables,
-  number: number,
-  parts: { readonly columns: Columns; readonly pages: readonly Buffer[]; readonly fences: Buffer },
-): void {
+export function writeSegment(tables: Tables, number: number, parts: SegmentParts): void {
   tables.columns.put(number, encodeColumns(parts.columns));
   tables.fences.put(number, parts.fences);
   for (const [page, value] of parts.pages.entries()) tables.pages.put([number, page], value);
@@ -117,20 +112,18 @@ export function writeSegment(
 
 /** The page and the place in it of a term's postings; undefined when no chunk of the segment holds it. */
 export function findTerm(
-  tables: Tables,
-  segment: { readonly number: number; readonly fences: Float64Array },
+  pageOf: (page: number) => PostingPage,
+  fences: Float64Array,
   key: number,
 ): { readonly page: PostingPage; readonly term: number } | undefined {
-  const number = lastUpTo(segment.fences, key);
+  const number = lastUpTo(fences, key);
   if (number < 0) return undefined;
-  const value = tables.pages.get([segment.number, number]);
-  if (value === undefined) throw lacking(`segment ${segment.number} has no page ${number}`);
-  const page = value.byteOffset % 8 === 0 ? decodePage(value.buffer, value.byteOffset) : decodePage(aligned(value));
+  const page = pageOf(number);
   const term = lastUpTo(page.keys, key);
   return page.keys[term] === key ? { page, term } : undefined;
 }
 
-function readPage({ pages }: Tables, segment: number, page: number): PostingPage {
+export function readPage({ pages }: Tables, segment: number, page: number): PostingPage {
   const value = pages.get([segment, page]);
   if (value === undefined) throw lacking(`segment ${segment} has no page ${page}`);
   return decodePage(aligned(value));
@@ -143,21 +136,8 @@ function readPage({ pages }: Tables, segment: number, page: number): PostingPage
  */
 const SIZES = [16, 128, 1_024, 8_192, 56_320];
 
-/** Merges the newest segments as long as there are enough of a size. Inside a transaction. */
-export function mergeSegments(tables: Tables, manifest: Manifest): Manifest {
-  let merged = manifest;
-  for (;;) {
-    const run = mergeableRun(merged.segments);
-    if (run.length === 0) return merged;
-    const number = merged.lastSegment + 1;
-    const whole = mergeRun(tables, run, number);
-    const before = merged.segments.slice(0, merged.segments.length - run.length);
-    merged = { ...merged, lastSegment: number, segments: [...before, whole] };
-  }
-}
-
 /** The newest segments that are all smaller than a size, when they are enough to be one of that size. */
-function mergeableRun(segments: readonly Segment[]): readonly Segment[] {
+export function mergeableRun(segments: readonly Segment[]): readonly Segment[] {
   for (const size of SIZES) {
     const run = segments.slice(segments.findLastIndex(({ chunks }) => chunks >= size) + 1);
     // After a large batch the eldest of them stay as they are.
@@ -171,9 +151,14 @@ function sumOf(segments: readonly Segment[]): number {
   return segments.reduce((sum, { chunks }) => sum + chunks, 0);
 }
 
-function mergeRun(tables: Tables, run: readonly Segment[], number: number): Segment {
+/** Postings that are merged between two looks at other work. */
+const PIECE_POSTINGS = 16_384;
+
+/** Makes one segment of a run, in pieces. Nothing is written; a piece is read while the run is still there. */
+export function* mergeRun(tables: Tables, run: readonly Segment[]): Generator<undefined, SegmentParts> {
   const firstId = run[0]?.firstId ?? 0;
   const writer = createPageWriter();
+  let postings = 0;
   const readers = run.map((segment) => createTermReader(tables, segment, segment.firstId - firstId));
   for (;;) {
     let least = Number.POSITIVE_INFINITY;
@@ -182,14 +167,36 @@ function mergeRun(tables: Tables, run: readonly Segment[], number: number): Segm
     writer.term(least);
     for (const reader of readers) {
       if (reader.key !== least) continue;
-      writer.copy(reader.page, reader.term, reader.shift);
+      postings += writer.copy(reader.page, reader.term, reader.shift);
       reader.advance();
     }
+    if (postings < PIECE_POSTINGS) continue;
+    postings = 0;
+    yield;
   }
-  const parts = { columns: joinColumns(run.map((segment) => readColumns(tables, segment))), ...writer.finish() };
+  return { columns: joinColumns(run.map((segment) => readColumns(tables, segment))), ...writer.finish() };
+}
+
+/** Where the run begins; -1 when another process has merged or cleaned a segment of it. */
+export function placeOfRun({ segments }: Manifest, run: readonly Segment[]): number {
+  const at = segments.findIndex(({ number }) => number === run[0]?.number);
+  return run.every(({ number }, index) => segments[at + index]?.number === number) ? at : -1;
+}
+
+/** Puts the segment made of a run in its place. Inside a transaction. */
+export function replaceRun(tables: Tables, run: readonly Segment[], parts: SegmentParts): void {
+  const manifest = readManifest(tables);
+  const at = placeOfRun(manifest, run);
+  if (at < 0) return;
+  const number = manifest.lastSegment + 1;
   for (const segment of run) removeSegment(tables, segment);
   writeSegment(tables, number, parts);
-  return { number, firstId, chunks: sumOf(run), pages: parts.pages.length };
+  const whole = { number, firstId: run[0]?.firstId ?? 0, chunks: sumOf(run), pages: parts.pages.length };
+  writeManifest(tables, {
+    ...manifest,
+    lastSegment: number,
+    segments: manifest.segments.toSpliced(at, run.length, whole),
+  });
 }
 
 /** The segment without the postings of chunks that are gone, under a number of its own. Inside a transaction. */

@@ -91,7 +91,7 @@ const EMPTY: Manifest = {
 
 export function openTables(path: string, warn: (sentence: string) => void, seal?: Seal): Tables {
   const sealed = seal === undefined ? undefined : { by: seal, owner: SHARED_OWNERS.memory };
-  const root = openPrivateDb<unknown, string>(path, { sealed }, warn);
+  const root = openPrivateDb<unknown, string>(path, { sealed, isInPieces: true }, warn);
   return {
     root,
     manifest: root.openDB("manifest", "json"),

@@ -155,8 +155,9 @@ export function createVectorTable({
       const { lastId } = catalogue.refresh();
       const sizes = layoutFor(state.dimensions, 0);
       const row = Buffer.alloc(sizes.stride);
+      passages.read(filesOf(state), known, lastId);
       const found = texts.flatMap((text) => {
-        const id = passages.idOf(text, { files: filesOf(state), revision, lastId }) ?? 0;
+        const id = passages.idOf(text) ?? 0;
         if ((present[id] ?? 0) === 0) return [];
         filesOf(state).readRows(id, row, 1);
         if (!isSoundRow(row, id, sizes)) return [];
@@ -218,29 +219,24 @@ export function createVectorTable({
 /** Ids of this far back are looked at for a text that was embedded before: what repeats itself does so soon. */
 const PASSAGE_IDS_MAX = 65_536;
 
-/** Ids of vectors by the text they were made of, read again when another process has added some. */
+/** Ids of vectors by the text they were made of. Pages that have changed are read again. */
 function createPassages() {
   const ids = new Map<number, number>();
-  let readAt = 0;
-  const read = ({ files, revision, lastId }: PassageSource): void => {
-    ids.clear();
-    const first = Math.max(0, lastId + 1 - PASSAGE_IDS_MAX);
-    for (const [place, sum] of files.readSums(first, lastId + 1 - first).entries())
-      if (sum !== 0) ids.set(sum, first + place);
-    readAt = revision;
-  };
+  /** Revisions of pages, as they were read. */
+  const readAt = new Map<number, number>();
   return {
-    idOf: (text: string, source: PassageSource): number | undefined => {
-      if (readAt !== source.revision) read(source);
-      return ids.get(sumOfPassage(text));
+    idOf: (text: string): number | undefined => ids.get(sumOfPassage(text)),
+    read: (files: VectorFiles, pages: ReadonlyMap<number, BitmapPage>, lastId: number): void => {
+      if (ids.size > 2 * PASSAGE_IDS_MAX) for (const known of [ids, readAt]) known.clear();
+      for (const [page, { revision }] of pages) {
+        const first = page * PAGE_IDS;
+        if (readAt.get(page) === revision || first + PAGE_IDS < lastId - PASSAGE_IDS_MAX) continue;
+        readAt.set(page, revision);
+        for (const [place, sum] of files.readSums(first, PAGE_IDS).entries())
+          if (sum !== 0) ids.set(sum, first + place);
+      }
     },
   };
-}
-
-interface PassageSource {
-  readonly files: VectorFiles;
-  readonly revision: number;
-  readonly lastId: number;
 }
 
 interface Target {

@@ -107,6 +107,19 @@ describe("a file of tables", () => {
     await db.close();
   });
 
+  it("[F8] leaves little of what has passed when it closes", async () => {
+    const sizeOf = (): number => statSync(join(folder, "tables.db")).size;
+    const first = openTables();
+    for (let at = 0; at < 200; at += 1) first.texts.put(at, "kept".repeat(250));
+    await first.db.close();
+    const { db, texts } = openTables();
+    for (let at = 0; sizeOf() < 1_000_000; at += 1) texts.put(at % 200, `now ${at} ${"kept".repeat(250)}`);
+    const before = texts.getRange();
+    await db.close();
+    expect(sizeOf()).toBeLessThan(600_000);
+    expect(openTables().texts.getRange()).toEqual(before);
+  });
+
   it("[F7] goes back to the last whole state when its end is torn, and writes on from there", async () => {
     const first = openTables();
     first.texts.put(1, "kept");

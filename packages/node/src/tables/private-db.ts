@@ -1,21 +1,23 @@
 import { randomInt } from "node:crypto";
-import { closeSync, fdatasyncSync, fstatSync, openSync } from "node:fs";
+import { closeSync, fdatasync, fdatasyncSync, fstatSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
+import { promisify } from "node:util";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Seal } from "@rkat/core/ports/store";
 import { isSealed, isUnreadable } from "@rkat/core/stores/sealing";
-import { unlock } from "../log/file-locks.ts";
 import {
+  createFileLock,
   cutBack,
   DamagedDb,
   encodeState,
   makeFile,
+  makingFile,
   newestState,
   type OpenFile,
   openAt,
   othersFile,
   type State,
   syncFile,
-  waitForLock,
   withPathInErrors,
   writeWhole,
 } from "./table-file.ts";
@@ -63,6 +65,10 @@ export interface PrivateDb<Value, K extends Key> extends Table<Value, K> {
   renew(): void;
   /** Rewrites the file with its current content, without a trace of earlier content. */
   compact(): void;
+  /** The same in pieces, with other work in between. */
+  compactInPieces(): Promise<void>;
+  /** Does what needs no wait for other writers then; a file that has grown is rewritten in pieces before. */
+  whenAlone<T>(work: () => T): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -70,15 +76,19 @@ export interface PrivateDbOptions {
   /** Its content is void after a power cut. */
   readonly noSync?: boolean;
   readonly encoding?: Encoding;
+  /** The owner writes by `whenAlone`: no transaction rewrites the file at once. */
+  readonly isInPieces?: boolean;
   /** Encrypts every value; keys stay plain, since values are found by them. */
   readonly sealed?: SealedValues | undefined;
 }
 
-/** A file is rewritten when it has grown this much since the last time. */
+/** A file is rewritten when it has grown this much since the last time: earlier when it closes and nothing waits. */
 const GROWTH_MAX = 8;
-const GROWTH_AT_CLOSE_MAX = 3;
-const SMALL_BYTES = 1_024 * 1_024;
+const GROWTH_AT_CLOSE_MAX = 1.5;
+const SMALL_BYTES = 256 * 1_024;
 const SYNC_PAUSE_MS = 2_000;
+/** Values that are copied between two looks at other work: two megabytes at most, and much less as a rule. */
+const PIECE_PARTS = 256;
 const GENERATION_MAX = 2 ** 47;
 
 /**
@@ -88,19 +98,20 @@ const GENERATION_MAX = 2 ** 47;
  */
 export function openPrivateDb<Value, K extends Key>(
   path: string,
-  { noSync = false, encoding: ownEncoding = "json", sealed }: PrivateDbOptions,
+  { noSync = false, encoding: ownEncoding = "json", isInPieces = false, sealed }: PrivateDbOptions,
   warn: (sentence: string) => void,
 ): PrivateDb<Value, K> {
   let file: OpenFile | undefined;
   let known: number | undefined;
-  let lock: number | undefined;
-  let isAlone = false;
   let isClosed = false;
   /** Of the running transaction or snapshot. */
   let held: { readonly tables: Map<string, { root: Tree; count: number }>; readonly isWriting: boolean } | undefined;
   let syncing: NodeJS.Timeout | undefined;
   let synced = 0;
+  let rewriting: Promise<void> | undefined;
 
+  const lock = createFileLock(path);
+  const { alone } = lock;
   const letGo = (): void => {
     if (file !== undefined) closeSync(file.fd);
     file = undefined;
@@ -124,18 +135,6 @@ export function openPrivateDb<Value, K extends Key>(
     known = file.state.generation;
     synced = 0;
     return file;
-  };
-  const alone = <T>(work: () => T): T => {
-    if (isAlone) return work();
-    lock ??= openSync(`${path}-lock`, "a", 0o600);
-    waitForLock(lock, path);
-    isAlone = true;
-    try {
-      return work();
-    } finally {
-      isAlone = false;
-      unlock(lock);
-    }
   };
   const reading = <T>(work: (at: OpenFile, tables: ReadonlyMap<string, { root: Tree; count: number }>) => T): T =>
     withPathInErrors(path, () => {
@@ -188,22 +187,64 @@ export function openPrivateDb<Value, K extends Key>(
     at.state = state;
     at.length = end + (pieces.at(-1)?.length ?? 0);
     if (!noSync) syncLater();
-    if (at.length > GROWTH_MAX * state.base + SMALL_BYTES / 4) tryWriteAnew(at);
+    if (!isInPieces && isGrown(at)) tryWriteAnew(at);
   };
+  const isGrown = ({ length, state }: OpenFile): boolean => length > GROWTH_MAX * state.base + SMALL_BYTES;
   /** The write succeeded: rewriting without disk space is retried with the next change. */
   const tryWriteAnew = (at: OpenFile): void => {
     try {
       writeAnew(at);
     } catch (error) {
-      if (!(error instanceof Error) || !("syscall" in error)) throw error;
+      passOverDisk(error);
     }
+  };
+  const passOverDisk = (error: unknown): void => {
+    if (!(error instanceof Error) || !("syscall" in error)) throw error;
   };
   /** Copies the newest state to a new file, while no other process writes. */
   const writeAnew = (at: OpenFile): void => {
-    const made = makeFile(path, { generation: at.state.generation, noSync, from: at });
+    take(makeFile(path, { generation: at.state.generation, noSync, from: at }));
+  };
+  const take = (made: OpenFile): void => {
     letGo();
     file = made;
     synced = noSync ? 0 : made.length;
+  };
+  /** No other process writes meanwhile; after a write of this one, which the copy lacks, the file is rewritten at once. */
+  const writeAnewInPieces = async (): Promise<void> => {
+    const release = await lock.take();
+    try {
+      const at = current();
+      const { length } = at;
+      const steps = makingFile(path, { generation: at.state.generation, noSync, from: at });
+      let step = steps.next();
+      for (let parts = 1; step.done !== true; parts += 1) {
+        if (parts % PIECE_PARTS === 0) await setImmediate();
+        if (step.value !== undefined && !noSync) await promisify(fdatasync)(step.value);
+        const isCurrent = file === at && at.length === length;
+        step = isCurrent ? steps.next() : steps.return(at);
+      }
+      if (step.value === at) writeAnew(current());
+      else take(step.value);
+    } finally {
+      release();
+    }
+  };
+  const compactInPieces = (): Promise<void> => {
+    rewriting ??= writeAnewInPieces().finally(() => {
+      rewriting = undefined;
+    });
+    return rewriting;
+  };
+  const whenAlone = async <T>(work: () => T): Promise<T> => {
+    await rewriting?.catch(() => {});
+    if (isGrown(current())) await compactInPieces().catch(passOverDisk);
+    const release = await lock.take();
+    try {
+      return work();
+    } finally {
+      release();
+    }
   };
   /** In the background: a power cut loses at most the last moments, and a state records how far it is safe. */
   const syncLater = (): void => {
@@ -221,46 +262,8 @@ export function openPrivateDb<Value, K extends Key>(
       );
     }, SYNC_PAUSE_MS).unref();
   };
-  const openDB = <V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys> => {
-    const { decode, encode } = codecOf<V>(name, encoding, { path, sealed });
-    const visit: Table<V, Keys>["visit"] = (range, see) =>
-      reading((at, tables) => {
-        // A table has one kind of keys.
-        for (const { key, value } of rangeOf(tables.get(name)?.root, rangeBytes(range), at))
-          if (see(keyOf(key) as Keys, decode(value, key)) === "enough") return;
-      });
-    return {
-      get: (key) =>
-        reading((at, tables) => {
-          const named = keyBytes(key);
-          const bytes = getFrom(tables.get(name)?.root, named, at);
-          return bytes && decode(bytes, named);
-        }),
-      doesExist: (key) => reading((at, tables) => hasIn(tables.get(name)?.root, keyBytes(key), at)),
-      getRange: (range = {}) => {
-        const found: { key: Keys; value: V }[] = [];
-        visit(range, (key, value) => void found.push({ key, value }));
-        return found;
-      },
-      visit,
-      getCount: () => reading((_, tables) => tables.get(name)?.count ?? 0),
-      put: (key, value) =>
-        writing((at, tables) => {
-          const table = tables.get(name) ?? { root: undefined, count: 0 };
-          const bytes = keyBytes(key);
-          const count = table.count + (hasIn(table.root, bytes, at) ? 0 : 1);
-          tables.set(name, { root: putInto(table.root, bytes, encode(value, bytes), at), count });
-        }),
-      remove: (key) =>
-        writing((at, tables) => {
-          const table = tables.get(name);
-          const bytes = keyBytes(key);
-          if (table === undefined || !hasIn(table.root, bytes, at)) return;
-          tables.set(name, { root: removeFrom(table.root, bytes, at), count: table.count - 1 });
-        }),
-      clear: () => writing((_, tables) => void tables.set(name, { root: undefined, count: 0 })),
-    };
-  };
+  const openDB = <V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys> =>
+    openTable<V, Keys>(name, codecOf<V>(name, encoding, { path, sealed }), { reading, writing });
   const renew = (): void =>
     withPathInErrors(path, () =>
       alone(() => {
@@ -295,23 +298,76 @@ export function openPrivateDb<Value, K extends Key>(
     stamp: () => withPathInErrors(path, () => current().state),
     renew,
     compact: () => withPathInErrors(path, () => alone(() => writeAnew(current()))),
+    compactInPieces,
+    whenAlone,
     close: async () => {
       if (isClosed) return;
+      await rewriting?.catch(() => {});
       clearTimeout(syncing);
       try {
         const at = withPathInErrors(path, current);
-        const isGrown = at.length > GROWTH_AT_CLOSE_MAX * at.state.base + SMALL_BYTES;
-        if (isGrown) withPathInErrors(path, () => alone(() => writeAnew(current())));
+        const isLarge = at.length > GROWTH_AT_CLOSE_MAX * at.state.base + SMALL_BYTES;
+        if (isLarge) await compactInPieces().catch(passOverDisk);
         else if (!noSync) withPathInErrors(path, () => fdatasyncSync(at.fd));
       } catch (error) {
         // Data that was not synced can be rebuilt from the logs.
         if (!(error instanceof DamagedDb) && !(error instanceof RuntimeError)) throw error;
       } finally {
         letGo();
-        if (lock !== undefined) closeSync(lock);
+        lock.close();
         isClosed = true;
       }
     },
+  };
+}
+
+/** How a table gets at the file: the newest state or that of a transaction, and one that may be changed. */
+interface Access {
+  reading<T>(work: (at: OpenFile, tables: ReadonlyMap<string, { root: Tree; count: number }>) => T): T;
+  writing<T>(work: (at: OpenFile, tables: Map<string, { root: Tree; count: number }>) => T): T;
+}
+
+function openTable<V, Keys extends Key>(
+  name: string,
+  { decode, encode }: ReturnType<typeof codecOf<V>>,
+  { reading, writing }: Access,
+): Table<V, Keys> {
+  const visit: Table<V, Keys>["visit"] = (range, see) =>
+    reading((at, tables) => {
+      // A table has one kind of keys.
+      for (const { key, value } of rangeOf(tables.get(name)?.root, rangeBytes(range), at))
+        if (see(keyOf(key) as Keys, decode(value, key)) === "enough") return;
+    });
+  return {
+    get: (key) =>
+      reading((at, tables) => {
+        const named = keyBytes(key);
+        const bytes = getFrom(tables.get(name)?.root, named, at);
+        return bytes && decode(bytes, named);
+      }),
+    doesExist: (key) => reading((at, tables) => hasIn(tables.get(name)?.root, keyBytes(key), at)),
+    getRange: (range = {}) => {
+      const found: { key: Keys; value: V }[] = [];
+      visit(range, (key, value) => void found.push({ key, value }));
+      return found;
+    },
+    visit,
+    getCount: () => reading((_, tables) => tables.get(name)?.count ?? 0),
+    put: (key, value) =>
+      writing((at, tables) => {
+        const table = tables.get(name) ?? { root: undefined, count: 0 };
+        const bytes = keyBytes(key);
+        const count = table.count + (hasIn(table.root, bytes, at) ? 0 : 1);
+        tables.set(name, { root: putInto(table.root, bytes, encode(value, bytes), at), count });
+      }),
+    remove: (key) =>
+      writing((at, tables) => {
+        const table = tables.get(name);
+        const bytes = keyBytes(key);
+        if (table === undefined || !hasIn(table.root, bytes, at)) return;
+        tables.set(name, { root: removeFrom(table.root, bytes, at), count: table.count - 1 });
+      }),
+    clear: () => writing((_, tables) => void tables.set(name, { root: undefined, count: 0 })),
   };
 }
 

@@ -5,15 +5,18 @@ import {
   fstatSync,
   ftruncateSync,
   openSync,
+  readdirSync,
   readSync,
   renameSync,
   rmSync,
   writeSync,
 } from "node:fs";
 import { open } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { tryLock } from "../log/file-locks.ts";
+import { tryLock, unlock } from "../log/file-locks.ts";
 import { checkTree, type Place, packTree, placeOf, rangeOf, type TreeReader } from "./tree.ts";
 
 /** What stands in a file is not what was written there. */
@@ -189,13 +192,28 @@ function sumOf(text: Buffer, offset: number): number {
   return crc32(text, offset % 2 ** 32);
 }
 
-/** A file with the tables of another, or none, in the place of the one that is there. Only while no other process writes. */
-export function makeFile(
-  path: string,
-  { generation, noSync, from }: { readonly generation: number; readonly noSync: boolean; readonly from?: OpenFile },
-): OpenFile {
-  const made = `${path}.${randomUUID()}.new`;
+interface NewFile {
+  readonly generation: number;
+  readonly noSync: boolean;
+  /** Its tables are those of this one; undefined: none. */
+  readonly from?: OpenFile;
+}
+
+/** Makes a file in the place of the one that is there. Only while no other process writes. */
+export function makeFile(path: string, of: NewFile): OpenFile {
+  const steps = makingFile(path, of);
+  let step = steps.next();
+  while (!step.done) step = steps.next();
+  return step.value;
+}
+
+/** Likewise in pieces: it yields after each value, and gives its descriptor before it takes the other's place. */
+export function* makingFile(path: string, of: NewFile): Generator<number | undefined, OpenFile> {
+  const { generation, noSync, from } = of;
+  if (from !== undefined) removeUnfinished(path);
+  const made = `${path}.${randomUUID()}${UNFINISHED}`;
   const fd = openSync(made, "wx+", 0o600);
+  let isMade = false;
   try {
     const mark = randomBytes(MARK_BYTES);
     let pieces: Buffer[] = [HEAD, mark];
@@ -213,25 +231,33 @@ export function makeFile(
       if (end - written > COPY_BYTES) flush();
       return place;
     };
-    const tables = Object.fromEntries(
-      Object.entries(from?.state.tables ?? {}).map(([name, { root, count }]) => [
-        name,
-        { root: from && packTree(rangeOf(root, {}, from), put), count },
-      ]),
-    );
+    const tables: Record<string, State["tables"][string]> = {};
+    for (const [name, { root, count }] of Object.entries(from?.state.tables ?? {}))
+      tables[name] = { root: from && (yield* packTree(rangeOf(root, {}, from), put)), count };
     const state: State = { generation, base: end, synced: noSync ? 0 : end, tables };
     const last = encodeState(state, end, mark);
     pieces.push(last);
     end += last.length;
     flush();
+    yield fd;
     if (!noSync) fdatasyncSync(fd);
     renameSync(made, path);
+    isMade = true;
     return { fd, mark, length: end, state, ...readerOf(path, fd) };
-  } catch (error) {
-    closeSync(fd);
-    rmSync(made, { force: true });
-    throw error;
+  } finally {
+    if (!isMade) {
+      closeSync(fd);
+      rmSync(made, { force: true });
+    }
   }
+}
+
+const UNFINISHED = ".new";
+
+/** Copies of this file that a killed process left. A folder without the file is left as it is: it may be a person's. */
+function removeUnfinished(path: string): void {
+  const isOne = (name: string): boolean => name.startsWith(`${basename(path)}.`) && name.endsWith(UNFINISHED);
+  for (const name of readdirSync(dirname(path)).filter(isOne)) rmSync(join(dirname(path), name), { force: true });
 }
 
 /** What was half written is taken away; where that fails, too, it is passed over. */
@@ -250,13 +276,54 @@ export async function syncFile(path: string): Promise<void> {
   }
 }
 
+/** The lock of a file that one process at a time may write. */
+export function createFileLock(path: string) {
+  let fd: number | undefined;
+  let isHeld = false;
+  const opened = (): number => {
+    fd ??= openSync(`${path}-lock`, "a", 0o600);
+    return fd;
+  };
+  const release = (): void => {
+    isHeld = false;
+    unlock(opened());
+  };
+  return {
+    alone: <T>(work: () => T): T => {
+      if (isHeld) return work();
+      waitForLock(opened(), path);
+      isHeld = true;
+      try {
+        return work();
+      } finally {
+        release();
+      }
+    },
+    /** Takes it without blocking the event loop; returns how it is given back. */
+    take: async (): Promise<() => void> => {
+      for (let waitedMs = 0; isHeld || !tryLock(opened()); waitedMs += BUSY_PAUSE_MS) {
+        if (waitedMs >= BUSY_MS_MAX) throw busy(path);
+        await sleep(BUSY_PAUSE_MS);
+      }
+      isHeld = true;
+      return release;
+    },
+    close: (): void => {
+      if (fd !== undefined) closeSync(fd);
+    },
+  };
+}
+
 export function waitForLock(fd: number, path: string): void {
   const pause = new Int32Array(new SharedArrayBuffer(4));
   for (let waitedMs = 0; !tryLock(fd); waitedMs += BUSY_PAUSE_MS) {
-    if (waitedMs >= BUSY_MS_MAX)
-      throw new RuntimeError("SESSION_STORE_ERROR", `another process does not let go of ${path}`);
+    if (waitedMs >= BUSY_MS_MAX) throw busy(path);
     Atomics.wait(pause, 0, 0, BUSY_PAUSE_MS);
   }
+}
+
+function busy(path: string): RuntimeError {
+  return new RuntimeError("SESSION_STORE_ERROR", `another process does not let go of ${path}`);
 }
 
 export function writeWhole(fd: number, bytes: Uint8Array, offset: number): void {

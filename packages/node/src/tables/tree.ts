@@ -18,14 +18,20 @@ interface Node {
 
 type Child = Node | Place;
 
+/** A node as it lies in the file, and where each of its keys begins: a search decodes none but those it compares. */
+interface Written {
+  readonly bytes: Buffer;
+  readonly starts: Uint32Array;
+}
+
 /** Undefined: a tree without a key. */
 export type Tree = Child | undefined;
 
 /** Reads what lies somewhere, checked. */
 export interface TreeReader {
   bytes(place: Place): Buffer;
-  /** Nodes that were read before, by where they lie: what is written once is never changed. */
-  readonly known: Map<number, Node>;
+  /** Nodes as they were read before, by where they lie: what is written once is never changed. */
+  readonly known: Map<number, Written>;
 }
 
 /** Takes bytes that are to be written; says where they will lie. */
@@ -34,7 +40,7 @@ export type Put = (bytes: Buffer) => Place;
 const NODE_BYTES_MAX = 8_192;
 /** Larger values lie by themselves, so that a change beside them does not write them again. */
 const BESIDE_BYTES_MAX = 1_024;
-const KNOWN_NODES_MAX = 128;
+const KNOWN_NODES_MAX = 512;
 
 export function placeOf(offset: number, bytes: Buffer): Place {
   return { offset, bytes: bytes.length, sum: crc32(bytes) };
@@ -45,20 +51,59 @@ function isPlace(part: Part): part is Place {
 }
 
 export function getFrom(tree: Tree, key: Buffer, reader: TreeReader): Buffer | undefined {
-  if (tree === undefined) return undefined;
-  const node = load(tree, reader);
-  if (node.kind === "branch") return getFrom(childAt(node, branchAt(node.keys, key)), key, reader);
-  const at = positionOf(node.keys, key);
-  const value = node.keys[at]?.equals(key) ? node.parts[at] : undefined;
-  return value && readValue(value, reader);
+  const part = partOf(tree, key, reader);
+  return part && readValue(part, reader);
 }
 
 /** Whether the key is there, without reading its value. */
 export function hasIn(tree: Tree, key: Buffer, reader: TreeReader): boolean {
-  if (tree === undefined) return false;
-  const node = load(tree, reader);
-  if (node.kind === "branch") return hasIn(childAt(node, branchAt(node.keys, key)), key, reader);
-  return node.keys[positionOf(node.keys, key)]?.equals(key) ?? false;
+  return partOf(tree, key, reader) !== undefined;
+}
+
+function partOf(tree: Tree, key: Buffer, reader: TreeReader): Part | undefined {
+  for (let child = tree; child !== undefined; ) {
+    if (isPlace(child)) {
+      const written = writtenAt(child, reader);
+      const part = partIn(written, key);
+      if (isLeaf(written)) return part;
+      // Of a branch every part is the place of a node.
+      child = part as Place | undefined;
+    } else {
+      const { kind, keys, parts }: Node = child;
+      const at = positionOf(keys, key);
+      if (kind === "leaf") return keys[at]?.equals(key) ? parts[at] : undefined;
+      child = childAt(child, branchAt(keys, key));
+    }
+  }
+  return undefined;
+}
+
+function isLeaf({ bytes }: Written): boolean {
+  return bytes[0] === LEAF;
+}
+
+function partIn(node: Written, key: Buffer): Part | undefined {
+  const { bytes, starts } = node;
+  let [low, high] = [0, starts.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compareAt(bytes, starts[middle] ?? 0, key) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  // A branch's part goes up to the next one's key, and the first begins before its own.
+  const at = starts[isLeaf(node) ? low - 1 : Math.max(0, low - 1)];
+  if (at === undefined || (isLeaf(node) && compareAt(bytes, at, key) !== 0)) return undefined;
+  return readPart(bytes, at + KEY_HEAD_BYTES + bytes.readUInt16LE(at));
+}
+
+function compareAt(bytes: Buffer, at: number, key: Buffer): number {
+  const keyBytes = bytes.readUInt16LE(at);
+  const length = Math.min(keyBytes, key.length);
+  for (let index = 0; index < length; index += 1) {
+    const difference = (bytes[at + KEY_HEAD_BYTES + index] ?? 0) - (key[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return keyBytes - key.length;
 }
 
 export interface Range {
@@ -123,25 +168,25 @@ export function writeTree(tree: Tree, put: Put, reader: TreeReader): Place | und
     if (Buffer.isBuffer(part)) return part.length <= BESIDE_BYTES_MAX ? part : put(part);
     return writeTree(part, put, reader) ?? part;
   };
-  const written: Node = { kind: tree.kind, keys: tree.keys, parts: tree.parts.map(writePart) };
-  const place = put(encode(written));
-  remember(reader, place.offset, written);
+  const bytes = encode({ kind: tree.kind, keys: tree.keys, parts: tree.parts.map(writePart) });
+  const place = put(bytes);
+  remember(reader, place.offset, toWritten(bytes));
   return place;
 }
 
 /** Writes the keys of another tree, which come in order, into nodes that are full. */
-export function packTree(
+export function* packTree(
   rows: Iterable<{ readonly key: Buffer; readonly value: Buffer }>,
   put: Put,
-): Place | undefined {
-  let level = packed(
+): Generator<undefined, Place | undefined> {
+  let level = yield* packed(
     "leaf",
     (function* () {
       for (const { key, value } of rows) yield { key, part: value.length <= BESIDE_BYTES_MAX ? value : put(value) };
     })(),
     put,
   );
-  while (level.length > 1) level = packed("branch", level, put);
+  while (level.length > 1) level = yield* packed("branch", level, put);
   return level[0]?.part;
 }
 
@@ -156,11 +201,12 @@ export function checkTree(tree: Tree, from: number, reader: TreeReader): void {
   }
 }
 
-function packed(
+/** Yields after every part. */
+function* packed(
   kind: Node["kind"],
   parts: Iterable<{ readonly key: Buffer; readonly part: Part }>,
   put: Put,
-): { readonly key: Buffer; readonly part: Place }[] {
+): Generator<undefined, { readonly key: Buffer; readonly part: Place }[]> {
   const nodes: { key: Buffer; part: Place }[] = [];
   let node: Node = { kind, keys: [], parts: [] };
   let bytes = 0;
@@ -178,6 +224,7 @@ function packed(
     }
     node.keys.push(key);
     node.parts.push(part);
+    yield;
   }
   flush();
   return nodes;
@@ -235,23 +282,28 @@ function without(node: Node, key: Buffer, reader: TreeReader): Node | undefined 
 
 /** A node that may be changed: one that lies in the file is copied. */
 function own(child: Child, reader: TreeReader): Node {
-  if (!isPlace(child)) return child;
-  const { kind, keys, parts } = load(child, reader);
-  return { kind, keys: [...keys], parts: [...parts] };
+  return load(child, reader);
 }
 
 function load(child: Child, reader: TreeReader): Node {
-  if (!isPlace(child)) return child;
-  const known = reader.known.get(child.offset);
-  if (known !== undefined) return known;
-  const node = decode(reader.bytes(child));
-  remember(reader, child.offset, node);
-  return node;
+  return isPlace(child) ? decode(writtenAt(child, reader)) : child;
 }
 
-function remember({ known }: TreeReader, offset: number, node: Node): void {
-  if (known.size >= KNOWN_NODES_MAX) known.clear();
-  known.set(offset, node);
+function writtenAt(place: Place, reader: TreeReader): Written {
+  const known = reader.known.get(place.offset);
+  if (known !== undefined) return known;
+  const written = toWritten(reader.bytes(place));
+  remember(reader, place.offset, written);
+  return written;
+}
+
+/** Those that were read last stay: it forgets the one that came first. */
+function remember({ known }: TreeReader, offset: number, written: Written): void {
+  for (const eldest of known.keys()) {
+    if (known.size < KNOWN_NODES_MAX) break;
+    known.delete(eldest);
+  }
+  known.set(offset, written);
 }
 
 function readValue(value: Part, reader: TreeReader): Buffer | undefined {
@@ -317,21 +369,33 @@ function encode(node: Node): Buffer {
 }
 
 /** Its checksum was right, so it is what `encode` made. */
-function decode(bytes: Buffer): Node {
+function toWritten(bytes: Buffer): Written {
+  const starts: number[] = [];
+  for (let at = 1; at < bytes.length; ) {
+    starts.push(at);
+    at += KEY_HEAD_BYTES + bytes.readUInt16LE(at);
+    const size = bytes.readUInt32LE(at);
+    at += SIZE_BYTES + (size === ELSEWHERE ? PLACE_BYTES : size);
+  }
+  return { bytes, starts: Uint32Array.from(starts) };
+}
+
+function decode(written: Written): Node {
+  const { bytes, starts } = written;
   const keys: Buffer[] = [];
   const parts: Part[] = [];
-  let at = 1;
-  while (at < bytes.length) {
-    const keyBytes = bytes.readUInt16LE(at);
-    at += KEY_HEAD_BYTES;
-    keys.push(bytes.subarray(at, at + keyBytes));
-    at += keyBytes;
-    const size = bytes.readUInt32LE(at);
-    at += SIZE_BYTES;
-    parts.push(size === ELSEWHERE ? readPlace(bytes, at) : bytes.subarray(at, at + size));
-    at += size === ELSEWHERE ? PLACE_BYTES : size;
+  for (const start of starts) {
+    const end = start + KEY_HEAD_BYTES + bytes.readUInt16LE(start);
+    keys.push(bytes.subarray(start + KEY_HEAD_BYTES, end));
+    parts.push(readPart(bytes, end));
   }
-  return { kind: bytes[0] === LEAF ? "leaf" : "branch", keys, parts };
+  return { kind: isLeaf(written) ? "leaf" : "branch", keys, parts };
+}
+
+function readPart(bytes: Buffer, at: number): Buffer | Place {
+  const size = bytes.readUInt32LE(at);
+  const from = at + SIZE_BYTES;
+  return size === ELSEWHERE ? readPlace(bytes, from) : bytes.subarray(from, from + size);
 }
 
 function writePlace(bytes: Buffer, at: number, { offset, bytes: length, sum }: Place): number {

@@ -69,24 +69,28 @@ function assemble(functions: readonly FunctionSource[]): Uint8Array<ArrayBuffer>
 // Node's types omit it, and the browser's would add a window.
 declare const WebAssembly: {
   validate(code: Uint8Array): boolean;
-  Memory: new (size: { readonly initial: number }) => { readonly buffer: ArrayBuffer };
+  Memory: new (size: { readonly initial: number }) => Memory;
   Module: new (code: Uint8Array) => object;
   Instance: new (module: object, imports: object) => { readonly exports: unknown };
 };
 
 const PAGE_BYTES = 65_536;
 
-/** Instantiates a module with its own memory; undefined if the engine does not know an instruction. */
+interface Memory {
+  readonly buffer: ArrayBuffer;
+}
+
+/** Instantiates a module, with its own memory unless one is given; undefined if the engine does not know an instruction. */
 export function instantiate<Functions>(
   functions: readonly FunctionSource[],
   bytes: number,
-): { readonly functions: Functions; readonly buffer: ArrayBuffer } | undefined {
+  memory: Memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE_BYTES) }),
+): { readonly functions: Functions; readonly memory: Memory; readonly buffer: ArrayBuffer } | undefined {
   const code = assemble(functions);
   if (!WebAssembly.validate(code)) return undefined;
-  const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE_BYTES) });
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code), { host: { memory } });
   // `as`: what the sources name and type.
-  return { functions: exports as Functions, buffer: memory.buffer };
+  return { functions: exports as Functions, memory, buffer: memory.buffer };
 }
 
 function text(value: string): Code {

@@ -1,6 +1,6 @@
 import type { Code, FunctionSource, Local } from "./assembler.ts";
 import * as wasm from "./assembler.ts";
-import { acrossLanes, totalsOf } from "./byte-products.ts";
+import { acrossLanes, nearestInteger, ROUNDING, ROW_FACTS_BYTES } from "./byte-products.ts";
 import * as simd from "./vectors.ts";
 
 const { get, set, i32 } = wasm;
@@ -59,32 +59,32 @@ export function addNormSource(name: string, width: number): FunctionSource {
 /** As the model was trained. */
 const VARIANCE_MIN = 1e-12;
 
-/** `(from, bytes)`: GELU in place. */
+/** `(from, bytes)`: GELU in place, within 0.0001: a fraction of the steps of bytes that it is rounded to. */
 export function geluSource(name: string): FunctionSource {
-  const names = { parameters: ["at", "bytes"], i32: ["end"], v128: ["x", "size", "t", "power"] } as const;
-  return wasm.defineLoop(name, names, (local, vectors) => {
-    const { at, bytes, end, x, size, t, power } = local;
-    const [scratch = x] = vectors(1);
-    const curve = [...ERROR_CURVE].reduceRight<Code>(
-      (sum, factor) => f32x4Mul(sum.length === 0 ? f32x4(factor) : f32x4Add(sum, f32x4(factor)), get(t)),
-      [],
-    );
+  return wasm.defineLoop(name, { parameters: ["at", "bytes"], i32: ["end"], v128: [] }, (local, vectors) => {
+    const { at, bytes, end } = local;
+    // Two neighbours go the same way, so that an engine may join them.
+    const pair = vectors(2).map((x, index) => ({ x, offset: index * 16 }));
+    const [clipped = [], square = []] = [vectors(2), vectors(2)];
+    const each = (body: (x: Local, own: { clipped: Local; square: Local; offset: number }) => Code): Code =>
+      pair.flatMap(({ x, offset }, index) =>
+        body(x, { clipped: clipped[index] ?? x, square: square[index] ?? x, offset }),
+      );
     return [
       ...set(end, wasm.i32Add(get(at), get(bytes))),
       ...wasm.repeatWhile(
         [
-          ...set(x, v128Load(get(at))),
-          ...set(size, simd.f32x4Abs(get(x))),
-          ...set(
-            t,
-            simd.f32x4Div(f32x4(1), f32x4Add(f32x4(1), f32x4Mul(get(size), f32x4(ERROR_SLOPE * Math.SQRT1_2)))),
+          ...each((x, { offset }) => set(x, v128Load(get(at), offset))),
+          ...each((x, own) =>
+            set(own.clipped, simd.f32x4PseudoMin(simd.f32x4PseudoMax(get(x), f32x4(-SHARE_END)), f32x4(SHARE_END))),
           ),
-          ...set(power, f32x4Mul(f32x4Mul(get(size), get(size)), f32x4(-0.5))),
-          ...exponential(power, scratch),
-          // Half of 1 minus the error function, on either side of zero.
-          ...set(power, f32x4Mul(f32x4Mul(f32x4(0.5), curve), get(power))),
-          ...v128Store(get(at), f32x4Sub(simd.f32x4Max(get(x), simd.v128Zero), f32x4Mul(get(size), get(power)))),
-          ...set(at, wasm.i32Add(get(at), i32(16))),
+          ...each((_, own) => set(own.square, f32x4Mul(get(own.clipped), get(own.clipped)))),
+          ...each((x, own) => {
+            const share = f32x4Add(f32x4Mul(get(own.clipped), polynomial(SHARE_CURVE, own.square)), f32x4(0.5));
+            return set(x, f32x4Mul(get(x), simd.f32x4PseudoMin(simd.f32x4PseudoMax(share, simd.v128Zero), f32x4(1))));
+          }),
+          ...each((x, { offset }) => v128Store(get(at), get(x), offset)),
+          ...set(at, wasm.i32Add(get(at), i32(32))),
         ],
         wasm.i32LessU(get(at), get(end)),
       ),
@@ -92,143 +92,115 @@ export function geluSource(name: string): FunctionSource {
   });
 }
 
-// Abramowitz and Stegun 7.1.26: the error function, within 1.5e-7.
-const ERROR_SLOPE = 0.3275911;
-const ERROR_CURVE = [0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429];
+// The share of a normal distribution below x is 0.5 + x · curve(x²) up to the end, and 0 or 1 beyond.
+const SHARE_END = 4.2;
+const SHARE_CURVE = [
+  3.984658729e-1, -6.552820202e-2, 9.298229395e-3, -9.506575362e-4, 6.689070075e-5, -3.037931934e-6, 7.941340682e-8,
+  -9.017533901e-10,
+];
 
-// e^x as 2^n · e^r with r within ±ln 2 / 2, as a power series (Cephes, expf).
+function polynomial(factors: readonly number[], x: Local): Code {
+  return [...factors].reduceRight<Code>(
+    (sum, factor) => (sum.length === 0 ? f32x4(factor) : f32x4Add(f32x4Mul(sum, get(x)), f32x4(factor))),
+    [],
+  );
+}
+
+// e^x as 2^n · e^r with r within ±ln 2 / 2, as a polynomial within 3e-6 of it.
 const EXPONENT_MIN = -87;
 const LN2_HIGH = 0.693359375;
 const LN2_LOW = -2.1219444e-4;
-const EXPONENT_CURVE = [1, 1, 0.5, 1.6666665459e-1, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3];
+const EXPONENT_CURVE = [1, 9.999667087e-1, 5.000302592e-1, 1.678771025e-1, 4.151351875e-2];
 const EXPONENT_BIAS = 127;
 const MANTISSA_BITS = 23;
 
 /** Replaces x ≤ 0 by e^x. */
 function exponential(x: Local, whole: Local): Code {
-  const curve = [...EXPONENT_CURVE].reduceRight<Code>(
-    (sum, factor) => (sum.length === 0 ? f32x4(factor) : f32x4Add(f32x4Mul(sum, get(x)), f32x4(factor))),
-    [],
-  );
-  const powerOfTwo = simd.i32x4ShiftLeft(
-    simd.i32x4Add(simd.i32x4TruncSatF32x4S(get(whole)), simd.i32x4(EXPONENT_BIAS)),
-    i32(MANTISSA_BITS),
-  );
+  // The integer is in the lowest bits, and the shift leaves nothing else.
+  const powerOfTwo = simd.i32x4ShiftLeft(simd.i32x4Add(get(whole), simd.i32x4(EXPONENT_BIAS)), i32(MANTISSA_BITS));
+  const times = (factor: number): Code => f32x4Mul(f32x4Sub(get(whole), f32x4(ROUNDING)), f32x4(factor));
   return [
-    ...set(x, simd.f32x4Max(get(x), f32x4(EXPONENT_MIN))),
-    ...set(whole, simd.f32x4Nearest(f32x4Mul(get(x), f32x4(Math.LOG2E)))),
-    ...set(x, f32x4Sub(f32x4Sub(get(x), f32x4Mul(get(whole), f32x4(LN2_HIGH))), f32x4Mul(get(whole), f32x4(LN2_LOW)))),
-    ...set(x, f32x4Mul(curve, powerOfTwo)),
+    ...set(x, simd.f32x4PseudoMax(get(x), f32x4(EXPONENT_MIN))),
+    ...set(whole, f32x4Add(f32x4Mul(get(x), f32x4(Math.LOG2E)), f32x4(ROUNDING))),
+    ...set(x, f32x4Sub(f32x4Sub(get(x), times(LN2_HIGH)), times(LN2_LOW))),
+    ...set(x, f32x4Mul(polynomial(EXPONENT_CURVE, x), powerOfTwo)),
   ];
 }
 
-export interface Heads {
-  readonly count: number;
-  readonly size: number;
-  readonly rowsMax: number;
+/** Of the shares of a row: so large that its products with `SHORT_MAX` fit into 32 bits, the rounding of 512 too. */
+const SHARES_MAX = 2 ** 18 - 1 - 512;
+const SHARE_MAX = 2 ** 15 - 1;
+
+interface ScoreRows {
+  readonly scoreBytes: number;
+  readonly shareBytes: number;
 }
 
 /**
- * `(asked, out, scores, count)`: attention. The queries of each head are contiguous in `asked`, followed by all keys,
- * then all values: a head is read repeatedly, so it should be close. `scores` has room for one number per row, in
- * multiples of four.
+ * `(scores, shares, facts, scale, rows, count)`: softmax of rows of scores, as 16-bit integers with one scale per row,
+ * multiplied by the given one. The last eight shares may go beyond the text: those are zero.
  */
-export function attentionSource(name: string, heads: Heads): FunctionSource {
-  const rowBytes = heads.size * 4;
-  const headBytes = heads.rowsMax * rowBytes;
-  const outBytes = heads.count * rowBytes;
-  const parts = heads.size / 4;
+export function softmaxSource(name: string, { scoreBytes, shareBytes }: ScoreRows): FunctionSource {
   const names = {
-    parameters: ["queries", "out", "scores", "count"],
-    i32: ["outEnd", "query", "queryEnd", "other", "score", "scoreEnd", "target"],
-    v128: ["most", "total", "x", "whole", "share"],
+    parameters: ["scores", "shares", "facts", "scale", "rows", "count"],
+    i32: ["at", "end", "to"],
+    v128: ["most", "total", "size"],
   } as const;
   return wasm.defineLoop(name, names, (local, vectors) => {
-    const { queries, out, scores, count, outEnd, query, queryEnd, other, score, scoreEnd, target } = local;
-    const { most, total, x, whole, share } = local;
-    const asked = vectors(parts);
-    const four = vectors(4);
-    const keysAt = headBytes * heads.count;
-    const valuesAt = keysAt * 2;
-    const keyPart = (row: number, part: number): Code => v128Load(get(other), row * rowBytes + part * 16);
-    /** Four keys at once, so that their lanes are summed together. */
-    const compareFour: Code = [
-      ...four.flatMap((sum, row) =>
-        asked.flatMap((part, index) => {
-          const product = f32x4Mul(get(part), keyPart(row, index));
-          return set(sum, index === 0 ? product : f32x4Add(get(sum), product));
-        }),
-      ),
-      ...set(x, f32x4Mul(totalsOf(four, f32x4Add), f32x4(1 / Math.sqrt(heads.size)))),
-      ...v128Store(get(score), get(x)),
-      ...set(other, wasm.i32Add(get(other), i32(rowBytes * 4))),
-      ...set(score, wasm.i32Add(get(score), i32(16))),
+    const { scores, shares, facts, scale, rows, count, at, end, to, most, total, size } = local;
+    const overScores = (body: Code): Code => [
+      ...set(at, get(scores)),
+      ...wasm.repeatWhile([...body, ...set(at, wasm.i32Add(get(at), i32(32)))], wasm.i32LessU(get(at), get(end))),
     ];
-    /** The last four may go beyond the text: those count as nothing. */
+    // Two neighbours go the same way, so that an engine may join them.
+    const pair = vectors(2).map((x, index) => ({ x, offset: index * 16 }));
+    const powers = vectors(2);
+    const [first = [], second = []] = pair.map(({ x }) => get(x));
+    const each = (body: (x: Local, offset: number, power: Local) => Code): Code =>
+      pair.flatMap(({ x, offset }, index) => body(x, offset, powers[index] ?? x));
     const hideRest: Code = [
-      ...set(score, get(scoreEnd)),
-      ...wasm.loopWhile(wasm.i32And(get(score), i32(15)), [
-        ...wasm.i32Store(get(score), i32(LEAST_FLOAT)),
-        ...set(score, wasm.i32Add(get(score), i32(4))),
+      ...set(at, wasm.i32Add(get(scores), wasm.i32Shl(get(count), i32(2)))),
+      ...set(
+        end,
+        wasm.i32Add(get(scores), wasm.i32And(wasm.i32Add(wasm.i32Shl(get(count), i32(2)), i32(31)), i32(-32))),
+      ),
+      ...wasm.loopWhile(wasm.i32LessU(get(at), get(end)), [
+        ...wasm.i32Store(get(at), i32(LEAST_FLOAT)),
+        ...set(at, wasm.i32Add(get(at), i32(4))),
       ]),
     ];
-    const overScores = (body: Code): Code => [
-      ...set(score, get(scores)),
-      ...wasm.repeatWhile(
-        [...body, ...set(score, wasm.i32Add(get(score), i32(16)))],
-        wasm.i32LessU(get(score), get(scoreEnd)),
-      ),
-    ];
-    const values = vectors(parts);
-    const takeValue: Code = [
-      ...set(share, simd.v128Load32Splat(get(score))),
-      ...values.flatMap((sum, part) =>
-        set(sum, f32x4Add(get(sum), f32x4Mul(get(share), v128Load(get(other), part * 16)))),
-      ),
-      ...set(other, wasm.i32Add(get(other), i32(rowBytes))),
-      ...set(score, wasm.i32Add(get(score), i32(4))),
-    ];
-    const oneQuery: Code = [
-      ...asked.flatMap((part, index) => set(part, v128Load(get(query), index * 16))),
-      ...set(other, wasm.i32Add(get(queries), i32(keysAt))),
-      ...set(score, get(scores)),
-      ...wasm.repeatWhile(compareFour, wasm.i32LessU(get(score), get(scoreEnd))),
+    return wasm.loopWhile(get(rows), [
       ...hideRest,
       ...set(most, f32x4(-3e38)),
-      ...overScores(set(most, simd.f32x4Max(get(most), v128Load(get(score))))),
-      ...acrossLanes(most, simd.f32x4Max),
+      ...overScores(each((_, offset) => set(most, simd.f32x4PseudoMax(get(most), v128Load(get(at), offset))))),
+      ...acrossLanes(most, simd.f32x4PseudoMax),
       ...set(total, simd.v128Zero),
       ...overScores([
-        ...set(x, f32x4Sub(v128Load(get(score)), get(most))),
-        ...exponential(x, whole),
-        ...v128Store(get(score), get(x)),
-        ...set(total, f32x4Add(get(total), get(x))),
+        ...each((x, offset) => set(x, f32x4Sub(v128Load(get(at), offset), get(most)))),
+        ...each((x, _, power) => exponential(x, power)),
+        ...each((x, offset) => v128Store(get(at), get(x), offset)),
+        ...each((x) => set(total, f32x4Add(get(total), get(x)))),
       ]),
       ...acrossLanes(total, f32x4Add),
-      ...set(total, simd.f32x4Div(f32x4(1), get(total))),
-      ...values.flatMap((sum) => set(sum, simd.v128Zero)),
-      ...set(other, wasm.i32Add(get(queries), i32(valuesAt))),
-      ...set(score, get(scores)),
-      ...wasm.repeatWhile(takeValue, wasm.i32LessU(get(score), get(scoreEnd))),
-      ...values.flatMap((sum, part) => v128Store(get(target), f32x4Mul(get(sum), get(total)), part * 16)),
-      ...set(target, wasm.i32Add(get(target), i32(outBytes))),
-      ...set(query, wasm.i32Add(get(query), i32(rowBytes))),
-    ];
-    return [
-      ...set(scoreEnd, wasm.i32Add(get(scores), wasm.i32Shl(get(count), i32(2)))),
-      ...set(outEnd, wasm.i32Add(get(out), i32(outBytes))),
-      ...wasm.repeatWhile(
-        [
-          ...set(query, get(queries)),
-          ...set(queryEnd, wasm.i32Add(get(queries), wasm.i32Mul(get(count), i32(rowBytes)))),
-          ...set(target, get(out)),
-          ...wasm.repeatWhile(oneQuery, wasm.i32LessU(get(query), get(queryEnd))),
-          ...set(queries, wasm.i32Add(get(queries), i32(headBytes))),
-          ...set(out, wasm.i32Add(get(out), i32(rowBytes))),
-        ],
-        wasm.i32LessU(get(out), get(outEnd)),
+      ...set(size, simd.f32x4PseudoMin(simd.f32x4Div(f32x4(SHARES_MAX), get(total)), f32x4(SHARE_MAX))),
+      ...set(total, simd.v128Zero),
+      ...set(to, get(shares)),
+      ...overScores([
+        ...each((x, offset) => set(x, nearestInteger(f32x4Mul(v128Load(get(at), offset), get(size))))),
+        ...v128Store(get(to), simd.i16x8NarrowI32x4S(first, second)),
+        ...each((x) => set(total, simd.i32x4Add(get(total), get(x)))),
+        ...set(to, wasm.i32Add(get(to), i32(16))),
+      ]),
+      ...acrossLanes(total, simd.i32x4Add),
+      ...simd.v128Store32(
+        get(facts),
+        simd.f32x4Div(simd.v128Load32Splat(get(scale)), simd.f32x4ConvertI32x4S(get(total))),
       ),
-    ];
+      ...set(scores, wasm.i32Add(get(scores), i32(scoreBytes))),
+      ...set(shares, wasm.i32Add(get(shares), i32(shareBytes))),
+      ...set(facts, wasm.i32Add(get(facts), i32(ROW_FACTS_BYTES))),
+      ...set(rows, wasm.i32Sub(get(rows), i32(1))),
+    ]);
   });
 }
 

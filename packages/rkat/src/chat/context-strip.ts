@@ -19,6 +19,7 @@ const SEGMENTS: readonly Segment[] = [
   { kind: "system", name: "system", glyph: "≡", brush: "green" },
   { kind: "summary", name: "summary", glyph: "▓", brush: "cyan" },
   { kind: "work_state", name: "work state", glyph: "▞", brush: "cyan" },
+  { kind: "agents_md", name: "AGENTS.md", glyph: "§", brush: "green" },
   { kind: "pinned", name: "pinned", glyph: "◆", brush: "yellow" },
   { kind: "expanded", name: "expanded", glyph: "▒", brush: "green" },
   { kind: "turn", name: "turns", glyph: "█", brush: "bold" },

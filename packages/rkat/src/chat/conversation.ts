@@ -133,7 +133,9 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   const startTurn = async (prompt: Content, signal: AbortSignal) => {
     if (sessionId !== undefined) {
       const loading = skills.length === 0 ? change : { ...change, skill_refs: skills };
-      return resumeSession(opened, { sessionId, prompt, change: loading, signal, ...attended });
+      // Another process may run a turn of it; hooks of one turn are not kept, so such a turn cannot wait.
+      const waiting = loading.hooks_override === undefined ? { when_busy: "queue", ...loading } : loading;
+      return resumeSession(opened, { sessionId, prompt, change: waiting, signal, ...attended });
     }
     const wanted = { ...flags, ...(model === undefined ? {} : { model }), skill: [...flags.skill, ...skills] };
     const introduced = (await agent?.introduce(wanted)) ?? wanted;

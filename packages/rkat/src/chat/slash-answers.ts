@@ -9,9 +9,9 @@ import {
 } from "@rkat/core/contract/message";
 import type { JsonObject } from "@rkat/core/contract/session";
 import { withoutControls } from "@rkat/core/text/terminal-text";
-import { piecesOf } from "../commands/session-transfer.ts";
 import { patchLines, patchOf, unfolded } from "../commands/turn-view.ts";
 import { bytesText, counted, createPaint, type Io, oneLine, type Paint } from "../io.ts";
+import { piecesOf } from "../transfer/session-transfer.ts";
 import { type Chat, currentOf, printNote, type SlashCommand } from "./conversation.ts";
 
 export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {

@@ -61,9 +61,9 @@ export const compactRows: readonly CommandRow[] = [
     view: ({ sentences }, { paint }) =>
       sentences.length === 0
         ? "This compaction has no summary."
-        : sentences.flatMap(({ text, seqs }) => [
+        : sentences.flatMap(({ text, seqs, origin }) => [
             withoutControls(text),
-            `   ${seqs.length === 0 ? paint.yellow("no message says it") : paint.dim(`seq ${seqs.join(", ")}`)}`,
+            `   ${origin === undefined ? paint.yellow("no message says it") : paint.dim(`seq ${seqs.join(", ")} (${origin})`)}`,
           ]),
   }),
   command("compact undo SESSION [COMPACTION]", {

@@ -20,7 +20,7 @@ async function completed(typed: string, { shell = "fish" } = {}): Promise<readon
 describe("[G5] completion", () => {
   const rows: readonly (readonly [typed: string, words: readonly string[]])[] = [
     ["com", ["compact", "completion"]],
-    ["session un", ["unpin"]],
+    ["session un", ["unqueue", "unpin"]],
     ["sessions sho", ["show"]],
     ["help session for", ["fork"]],
     ["completion ", ["bash", "zsh", "fish"]],

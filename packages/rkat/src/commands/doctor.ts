@@ -117,8 +117,9 @@ function examineAgents(agents: readonly SubAgent[], problems: LoadedConfig["prob
   return [
     ...named,
     ...problems.map((problem): Finding => {
-      // Skills are the others that may be left out.
-      return { check: problem.startsWith("a sub-agent") ? check : "skills", status: "missing", finding: problem };
+      const isInstructions = /(?:AGENTS|CLAUDE)\.md is left out/.test(problem);
+      const other = isInstructions ? "AGENTS.md" : "skills";
+      return { check: problem.startsWith("a sub-agent") ? check : other, status: "missing", finding: problem };
     }),
   ];
 }

@@ -20,7 +20,7 @@ import { loadHere, type Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
-import { everySession } from "./session-transfer.ts";
+import { everySession } from "../transfer/session-transfer.ts";
 
 interface ForgetFlags {
   readonly session?: string;
@@ -160,7 +160,13 @@ const KINDS: Readonly<Record<string, string>> = {
   imported: "copy",
   memory_added: "memory",
   note_added: "note",
+  schedule_set: "schedule",
 };
+
+function logName({ session_id, agent, schedule_id }: Pick<Going, "session_id" | "agent" | "schedule_id">): string {
+  if (session_id !== undefined) return shortId(session_id);
+  return agent === undefined ? `schedule ${schedule_id}` : `agent ${agent}`;
+}
 
 function showGoing(
   io: Pick<Io, "stdout">,
@@ -169,7 +175,7 @@ function showGoing(
 ): void {
   const rows = going.map((row, index) => [
     ...before(row, index),
-    row.session_id === undefined ? `agent ${row.agent}` : shortId(row.session_id),
+    logName(row),
     `seq ${row.seq}`,
     KINDS[row.kind] ?? row.kind.replaceAll("_", " "),
     row.at.slice(0, 16).replace("T", " "),
@@ -191,10 +197,8 @@ function showPreview(io: Pick<Io, "stdout" | "env">, { logs, going, more, settin
   showGoing(io, going);
   if (more > 0) io.stdout.write(`and ${grouped(more)} more\n`);
   const others = logs.filter(({ messages, cut }) => messages + cut === 0);
-  for (const { session_id, agent } of others) {
-    const name = session_id === undefined ? `agent ${agent}` : shortId(session_id);
-    io.stdout.write(`${name}  no message of it, but a label, a title or another part\n`);
-  }
+  for (const log of others)
+    io.stdout.write(`${logName(log)}  no message of it, but a label, a title or another part\n`);
   const cut = logs.reduce((sum, log) => sum + log.cut, 0);
   const words = [
     `${counted(going.length + more, "message")} would go`,
@@ -235,7 +239,7 @@ function receiptLines({
     // Several texts of one message may be in the same place.
     ...new Set(scan.elsewhere.map(({ place, form }) => `  still in ${place} (${form})`)),
     ...quoted_in.map(
-      ({ session_id, agent, seq }) => `  said again in ${session_id ?? `agent ${agent}`}, seq ${seq}; forget that, too`,
+      ({ seq, ...log }) => `  said again in ${log.session_id ?? logName(log)}, seq ${seq}; forget that, too`,
     ),
     ...backups.map(
       ({ place, at: made }) => `  back-up of before: ${place}, made ${made}; bring it up to date, or delete it`,

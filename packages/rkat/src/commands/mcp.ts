@@ -2,12 +2,12 @@ import { dirname, join, relative } from "node:path";
 import { asRuntimeError, invalid } from "@rkat/core/contract/error";
 import { withoutControls } from "@rkat/core/text/terminal-text";
 import type { BroughtFile } from "@rkat/node/config/load-config";
-import { readIfThere } from "@rkat/node/config/realm";
+import { makeStateFolder, readIfThere } from "@rkat/node/config/realm";
 import { mcpHelp } from "@rkat/server/http/server-help";
 import { Option } from "commander";
 import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
-import { counted, createPaint, interruptedExit, writeJson } from "../io.ts";
+import { counted, createPaint, interruptedExit, linesOf, writeJson } from "../io.ts";
 import { loadHere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { quoted } from "./config.ts";
@@ -55,6 +55,22 @@ export const mcpRows: readonly CommandRow[] = [
       const server = { name, command, args, url, env: pairs("--env", env), headers: pairs("--header", header) };
       await addServer(invocation, server);
     },
+  }),
+  command("mcp login SERVER", {
+    text: "Log in at a server with an address, by OAuth in a browser on this machine or another; the login is stored in the realm.",
+    usage: "NAME [options]",
+    examples: [
+      ["rkat mcp login docs", "open the address it prints; on another machine, paste where the browser ended"],
+    ],
+    run: ({ invocation, arg }) => logIn(invocation, arg("server") ?? ""),
+  }),
+  command("mcp logout SERVER", {
+    text: "Delete the login at a server from the realm.",
+    usage: "NAME [options]",
+    examples: [
+      ["rkat mcp logout docs", "its tokens are deleted here; the server may still accept them until they expire"],
+    ],
+    run: ({ invocation, arg }) => logOut(invocation, arg("server") ?? ""),
   }),
   command("mcp remove SERVER", {
     text: "Remove a server from .rkat/mcp.toml of this project; the rest of the file stays as it is.",
@@ -164,12 +180,68 @@ async function serversOf({ io }: Invocation, { path, shown, text }: ServersFile)
   }
 }
 
+async function logIn(invocation: Invocation, name: string): Promise<void> {
+  const { io, place } = invocation;
+  const { server, logins } = await findAddress(invocation, name);
+  const { projectRoot, stateFolder } = place();
+  (await loadHere(invocation)).trust.requireState(projectRoot, stateFolder);
+  await makeStateFolder(stateFolder);
+  const show = (url: string): void => {
+    io.stdout.write(`Open this address in a browser:\n\n${withoutControls(url)}\n\n`);
+  };
+  const paste = async (over: AbortSignal): Promise<string> => {
+    const question = "If that browser is on another machine, paste the address it ended at: ";
+    if (io.stdin.kind === "terminal") return (await import("../chat/ask-person.ts")).askLine(io, question, over);
+    for await (const line of linesOf(io.stdin, "an address")) return line;
+    throw new Error("nothing was pasted");
+  };
+  const { logInAt } = await import("@rkat/node/mcp-login");
+  const isWanted = await logInAt(server, { logins, env: io.env, signal: io.interrupt, show, paste }).catch((thrown) => {
+    throw invalid(`no login at ${name}: ${asRuntimeError(thrown).message}`, thrown);
+  });
+  if (!isWanted) return void io.stdout.write(`${name} requires no login.\n`);
+  const options = { mcpServers: [server], mcpLogins: logins, env: io.env, signal: io.interrupt };
+  const { servers } = await (await import("@rkat/node/open-runtime")).inspectMcpServers(options);
+  const failure = servers[0]?.error;
+  if (failure !== undefined) {
+    logins.write(server, undefined);
+    throw invalid(`no login at ${name}: it does not accept what its authorization server gave; ${failure}`);
+  }
+  io.stdout.write(`Logged in at ${name}: ${counted(servers[0]?.tools.length ?? 0, "tool")}.\n`);
+}
+
+async function logOut(invocation: Invocation, name: string): Promise<void> {
+  const { server, logins } = await findAddress(invocation, name);
+  const hadOne = logins.read(server) !== undefined;
+  logins.write(server, undefined);
+  invocation.io.stdout.write(hadOne ? `Logged out at ${name}.\n` : `There was no login at ${name}.\n`);
+}
+
+/** A server of this folder with an address that takes a login. */
+async function findAddress(invocation: Invocation, name: string) {
+  const { mcpServers, config } = await readConfiguration(invocation);
+  const server = mcpServers.find((candidate) => candidate.name === name);
+  if (server === undefined) {
+    const known = mcpServers.map((candidate) => candidate.name).join(", ") || "none";
+    throw invalid(`there is no server ${name} that is trusted; there are: ${known}`);
+  }
+  if (!("url" in server)) throw invalid(`${name} is a program; only a server with an address takes a login`);
+  if (Object.keys(server.headers ?? {}).some((header) => header.toLowerCase() === "authorization"))
+    throw invalid(`${name} has an Authorization header, which is sent instead of a login; remove it first`);
+  const { openLogins } = await import("@rkat/node/open-runtime");
+  const { io, place } = invocation;
+  return { server, logins: await openLogins(place().stateFolder, config.encryption, io.env) };
+}
+
 /** Connects to the servers of this folder that are trusted and shows their tools, or in a sentence why there are none. */
 async function listServers(invocation: Invocation, isJson: boolean): Promise<void> {
   const { io, place } = invocation;
-  const { mcpServers, brought } = await readConfiguration(invocation);
-  const options = { mcpServers, env: io.env, projectRoot: place().projectRoot, signal: io.interrupt };
-  const { servers, warnings } = await (await import("@rkat/node/open-runtime")).inspectMcpServers(options);
+  const { mcpServers, brought, config } = await readConfiguration(invocation);
+  const { inspectMcpServers, openLogins } = await import("@rkat/node/open-runtime");
+  const hasAddress = mcpServers.some((server) => "url" in server);
+  const mcpLogins = hasAddress ? await openLogins(place().stateFolder, config.encryption, io.env) : undefined;
+  const options = { mcpServers, mcpLogins, env: io.env, projectRoot: place().projectRoot, signal: io.interrupt };
+  const { servers, warnings } = await inspectMcpServers(options);
   const isHealthy = servers.every(({ state }) => state !== "failed");
   invocation.exitWith(interruptedExit(io) ?? (isHealthy ? 0 : 1));
   const rows = [...servers, ...untrusted(brought)];

@@ -4,7 +4,16 @@ import type { MemoryHit, MemoryResults, MemoryStatusReport } from "@rkat/core/co
 import { OPERATIONS } from "@rkat/core/contract/operations";
 import { withoutControls } from "@rkat/core/text/terminal-text";
 import { Option } from "commander";
-import { type CommandRow, command, type OpenedCall, onOpened, operation, show, type View } from "../command-row.ts";
+import {
+  type Call,
+  type CommandRow,
+  command,
+  type OpenedCall,
+  onOpened,
+  operation,
+  show,
+  type View,
+} from "../command-row.ts";
 import { fieldOptions, fieldsOf, jsonFlag, wholeFrom } from "../flags.ts";
 import {
   ageSince,
@@ -17,11 +26,13 @@ import {
   type Paint,
   writeJson,
 } from "../io.ts";
-import { type Opened, withMemory } from "../open-runtime.ts";
+import { isThere, type Opened, withMemory } from "../open-runtime.ts";
+import { invocationIn } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
+import { memoryExportRow, memoryImportRow } from "../transfer/memory-transfer.ts";
+import { knownProjects } from "../transfer/watch.ts";
 import { forgetRows } from "./forget.ts";
-import { memoryExportRow, memoryImportRow } from "./memory-transfer.ts";
 
 const NOTES = [
   ["A hit shows", "its score from 0 to 1, when, in which session, at which turn and seq, and the speaker"],
@@ -43,6 +54,7 @@ export const memoryRows: readonly CommandRow[] = [
   searchRow("history", "everything", [
     ["rkat memory history heron", "also what is still in a context"],
     ["rkat memory history heron --agent ada", "everything an agent remembers"],
+    ["rkat memory history heron --all-projects", "also in the other projects that rkat watch has imported into"],
     ["rkat memory history heron --explain", "why each was found"],
     ["rkat memory history heron --json | jq '.results[].session_id'", "for scripts"],
   ]),
@@ -61,22 +73,60 @@ export const memoryRows: readonly CommandRow[] = [
   memoryExportRow,
 ];
 
+const ALL_PROJECTS = new Option(
+  "--all-projects",
+  "search this project and each that rkat watch has imported into; on this machine only",
+);
+
 function searchRow(name: string, reach: Search["reach"], examples: NonNullable<CommandRow["examples"]>): CommandRow {
+  const here = onOpened<SearchFlags>(
+    ({ io, opened, flags, arg }) => searchAndShow(io, opened, { ...flags, query: arg("query") ?? "", reach }),
+    withMemory,
+  );
   return command(`memory ${name} QUERY…`, {
     text: OPERATIONS[reach === "everything" ? "searchHistory" : "searchMemory"].summary,
     flags: () => [
       ...fieldOptions("searchMemory", { limit: (limit) => limit.argParser(wholeFrom(1)) }),
       new Option("--all", "show every hit whole, not some lines of it"),
+      ...(reach === "everything" ? [ALL_PROJECTS] : []),
       jsonFlag(),
     ],
     examples,
     notes: NOTES,
-    run: onOpened<SearchFlags>(
-      ({ io, opened, flags, arg }) => searchAndShow(io, opened, { ...flags, query: arg("query") ?? "", reach }),
-      withMemory,
-    ),
+    run: (call: Call<SearchFlags>) => (call.flags.allProjects ? searchProjects(call) : here(call)),
   });
 }
+
+/** Searches the realm of each known project. Nothing of one is kept in another. */
+async function searchProjects(call: Call<SearchFlags>): Promise<void> {
+  const { invocation, io, flags, arg, paint } = call;
+  const { session, agent, limit } = flags;
+  if (session !== undefined || agent !== undefined) {
+    throw invalid("--all-projects: --session and --agent name a place in one project; leave them out");
+  }
+  const search = { ...flags, query: arg("query") ?? "", reach: "everything" as const, signal: io.interrupt };
+  const own = invocation.place().projectRoot;
+  const found: (MemoryResults["results"][number] & { readonly project: string })[] = [];
+  const projects = [...new Set([own, ...(await knownProjects(invocation.place()))])];
+  for (const project of projects) {
+    const there = project === own ? invocation : invocationIn(invocation, project);
+    if (project !== own && !(await isThere(there.place().stateFolder))) continue;
+    await withMemory(there, async (opened) => {
+      const { results } = await recall(opened, search);
+      found.push(...results.map((hit) => ({ project, ...hit })));
+    });
+  }
+  const results = found.sort((a, b) => b.score - a.score).slice(0, limit ?? HITS);
+  if (flags.json) return writeJson(io, { results, projects });
+  const hint = flags.all ? undefined : FLAGS.whole;
+  const view = { paint, query: search.query, columns: io.stdout.columns, wholeHint: hint, showsAround: false };
+  const blocks = results.map((hit) => [paint.dim(oneLine(hit.project, PROJECT_CHARS_MAX)), ...hitLines(hit, view)]);
+  io.stdout.write(results.length === 0 ? "Nothing found.\n" : `${blocks.map((one) => one.join("\n")).join("\n\n")}\n`);
+}
+
+/** As many as a search of one project gives. */
+const HITS = 5;
+const PROJECT_CHARS_MAX = 200;
 
 /** Shows what memory holds, what is pending, and how it searches. */
 export function statusLines(status: MemoryStatusReport, { paint }: Pick<View, "paint">): readonly string[] {
@@ -141,7 +191,9 @@ interface SearchFlags {
   readonly agent?: string;
   readonly asOf?: number;
   readonly tokens?: number;
+  readonly limit?: number;
   readonly all?: boolean;
+  readonly allProjects?: boolean;
   readonly json?: boolean;
 }
 

@@ -2,6 +2,7 @@ import type { CapabilityStatus, CatalogModel, ModelsCatalog } from "@rkat/core/c
 import { invalid } from "@rkat/core/contract/error";
 import type { UsageReport } from "@rkat/core/contract/session-info";
 import type { SkillRow } from "@rkat/core/contract/skill";
+import type { Schedule } from "@rkat/core/contract/wire/schedule";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { withGeneral } from "@rkat/core/sub-agents/sub-agent-settings";
@@ -10,7 +11,7 @@ import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { type Call, type CommandRow, command, operation, print, show } from "../command-row.ts";
 import { jsonFlag } from "../flags.ts";
 import { alignColumns, costText, grouped, oneLine, type Paint, table } from "../io.ts";
-import { type Opened, readConfiguration, withEmpty, withSessions } from "../open-runtime.ts";
+import { type Opened, readConfiguration, withEmpty, withRuntime, withSessions } from "../open-runtime.ts";
 import type { Invocation, ModelOutlook } from "../parts.ts";
 
 const DESCRIPTION_CHARS_MAX = 80;
@@ -271,4 +272,77 @@ export const capabilitiesRow = operation("capabilities", "readCapabilities", {
 function statusWord(status: CapabilityStatus): string {
   if (status === "Available") return "yes";
   return "DisabledByPolicy" in status ? "switched off" : "no";
+}
+
+const SCHEDULE_NAME_CHARS_MAX = 40;
+
+export const scheduleRows: readonly CommandRow[] = [
+  command("schedule", {
+    text: "Create, list and change schedules: turns that the servers of this realm run at their times.",
+    also: ["schedules"],
+    notes: [["They run", "while rkat serve does, in any process of the realm; see docs/schedules.md"]],
+  }),
+  operation("schedule create [PROMPT…]", "createSchedule", {
+    usage: "PROMPT [options]",
+    opens: withRuntime,
+    examples: [
+      ['rkat schedule create "Sum up the night." --cron "0 9 * * 1-5" --timezone Europe/Berlin', "on workdays at nine"],
+      ['rkat schedule create "Check the queue." --every 30m --session ID', "each half hour, in one session"],
+      ['rkat schedule create "Send the report." --at 2026-12-01T09:00:00Z --name report', "once"],
+    ],
+    view: (schedule) => `Created ${schedule.schedule_id}: ${nextText(schedule)}.`,
+  }),
+  operation("schedule list", "listSchedules", {
+    examples: [["rkat schedule list --label team=core", "those with a label"]],
+    view: ({ schedules }, { paint }) =>
+      schedules.length === 0
+        ? "There are no schedules; rkat schedule create makes one."
+        : table(paint, ["ID", "NAME", "STATE", "NEXT"], schedules.map(scheduleColumns)),
+  }),
+  operation("schedule show SCHEDULE", "readSchedule", {
+    examples: [["rkat schedule show ID", "when it is due, and what it does"]],
+    view: (schedule) => JSON.stringify(schedule, undefined, 2),
+  }),
+  operation("schedule update SCHEDULE", "updateSchedule", {
+    examples: [["rkat schedule update ID --every 1h", "it keeps everything else"]],
+    view: (schedule) => `Changed ${schedule.schedule_id}: ${nextText(schedule)}.`,
+  }),
+  operation("schedule pause SCHEDULE", "pauseSchedule", {
+    examples: [["rkat schedule pause ID", "until rkat schedule resume ID"]],
+    view: ({ schedule_id }) => `Paused ${schedule_id}.`,
+  }),
+  operation("schedule resume SCHEDULE", "resumeSchedule", {
+    examples: [["rkat schedule resume ID", "from its next time on"]],
+    view: (schedule) => `Resumed ${schedule.schedule_id}: ${nextText(schedule)}.`,
+  }),
+  operation("schedule delete SCHEDULE", "deleteSchedule", {
+    examples: [["rkat schedule delete ID", "what runs goes on"]],
+    view: ({ schedule_id }) => `Deleted ${schedule_id}.`,
+  }),
+  operation("schedule history SCHEDULE", "listOccurrences", {
+    examples: [["rkat schedule history ID --limit 10", "the newest occurrences, and how they ended"]],
+    view: ({ occurrences }) =>
+      alignColumns(
+        occurrences.map(({ due_at_utc, phase, session_id = "", failure_detail = "" }) => [
+          ...[due_at_utc, phase, session_id],
+          oneLine(failure_detail, DESCRIPTION_CHARS_MAX),
+        ]),
+      ),
+  }),
+];
+
+function nextText({ next_due_at_utc: next, phase }: Schedule): string {
+  if (phase === "paused") return "paused";
+  return next === undefined || phase !== "active" ? "it is not due again" : `due next at ${next}`;
+}
+
+function scheduleColumns(schedule: Schedule): readonly string[] {
+  const { schedule_id, name = "", phase, phase_reason = "" } = schedule;
+  const state = phase_reason === "" ? phase : `${phase}: ${phase_reason}`;
+  return [
+    schedule_id,
+    oneLine(name, SCHEDULE_NAME_CHARS_MAX),
+    oneLine(state, DESCRIPTION_CHARS_MAX),
+    nextText(schedule),
+  ];
 }

@@ -6,6 +6,7 @@ import { failurePolicyFor, HookPoint } from "@rkat/core/contract/hook";
 import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
 import type { JsonSchema } from "@rkat/core/contract/wire/requests";
 import { withoutControls } from "@rkat/core/text/terminal-text";
+import { AGENTS_MD } from "@rkat/node/config/agents-md";
 import type { BroughtFile, LoadedConfig } from "@rkat/node/config/load-config";
 import { isErrno, readIfThere } from "@rkat/node/config/realm";
 import { Option } from "commander";
@@ -23,7 +24,7 @@ interface TrustFlags {
 }
 
 export const trustRow = command("trust", {
-  text: "Allow this project's config, hooks and MCP servers: show what its rkat.toml, .rkat/config.toml and .rkat/mcp.toml start or send elsewhere, and its skills and sub-agents, and trust them as they are now. The decision is kept in ~/.rkat/trust; a file that changes is asked about again.",
+  text: "Allow this project's config, hooks and MCP servers: show what its rkat.toml, .rkat/config.toml and .rkat/mcp.toml start or send elsewhere, its skills and sub-agents, and its AGENTS.md, and trust them as they are now. The decision is kept in ~/.rkat/trust; a file that changes is asked about again.",
   flags: () => [new Option("--status", "only show it"), new Option("--revoke", "withdraw the trust"), jsonFlag()],
   examples: [
     ["rkat trust", "on a terminal it asks first"],
@@ -61,7 +62,8 @@ async function grant({ io }: Invocation, { brought, trust }: LoadedConfig, isJso
 /** Also for files that are gone: a later file of that name must be asked about. */
 function revoke({ place }: Invocation, { brought, trust }: LoadedConfig): void {
   const { projectRoot, stateFolder } = place();
-  const names = ["rkat.toml", join(".rkat", "config.toml"), join(".rkat", "mcp.toml"), join(".rkat", "sub-agents")];
+  const hidden = ["config.toml", "mcp.toml", "sub-agents"].map((name) => join(".rkat", name));
+  const names = ["rkat.toml", ...hidden, ...AGENTS_MD];
   const known = [...names.map((name) => join(projectRoot, name)), join(stateFolder, "config.toml")];
   for (const path of new Set([...known, ...brought.map((file) => file.path)])) trust.forget(path);
 }

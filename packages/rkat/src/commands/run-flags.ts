@@ -85,9 +85,10 @@ export function runFlags(own: readonly Option[]): readonly Option[] {
   };
   // The safe choice comes first.
   for (const { option } of fields.get("tool_preset") ?? []) option.choices(["safe", "workspace", "full", "none"]);
+  const busy = fieldFlags("startTurn").flatMap(({ path: [field], option }) => (field === "when_busy" ? [option] : []));
   const named = Object.values(groups).flat();
   const rest = [...fields.keys()].filter((field) => !named.includes(field));
-  return Object.entries({ ...groups, "Input and session": [...own, ...rest] }).flatMap(([group, members]) =>
+  return Object.entries({ ...groups, "Input and session": [...own, ...busy, ...rest] }).flatMap(([group, members]) =>
     members
       .flatMap((one) => (typeof one === "string" ? (fields.get(one) ?? []).map(({ option }) => option) : [one]))
       .map((option) => option.helpGroup(group)),

@@ -20,7 +20,8 @@ import { also, fieldOptions, fieldsOf, jsonFlag, withoutIt } from "../flags.ts";
 import { counted, oneLine, writeJson } from "../io.ts";
 import { type PageFlags, writeSessionPage } from "../session-page.ts";
 import { SELECTOR_NOTE, shortId } from "../session-selector.ts";
-import { exportRow, importRow } from "./session-transfer.ts";
+import { importRow } from "../transfer/session-import.ts";
+import { exportRow } from "../transfer/session-transfer.ts";
 import {
   type EventsFlags,
   kindIn,
@@ -154,6 +155,21 @@ export const sessionRows: readonly CommandRow[] = [
     ],
     run: onSession(forkSession),
   }),
+  operation("session inbox [SESSION]", "readInbox", {
+    examples: [["rkat session inbox last", "what runs after the turn that is running, the next message first"]],
+    view: ({ messages }) => {
+      if (messages.length === 0) return "No messages wait.";
+      return messages.map(
+        ({ message_id, when_busy, source, text }) =>
+          `${message_id}  ${when_busy}  ${source.type}  ${oneLine(text, MESSAGE_CHARS_MAX)}`,
+      );
+    },
+  }),
+  operation("session unqueue SESSION MESSAGE", "removeInboxMessage", {
+    examples: [["rkat session unqueue last 0199…", "the message, by its id as in rkat session inbox"]],
+    json: withId,
+    view: (_, { id }) => `Removed from the inbox of ${shortId(id)}.`,
+  }),
   operation("session inject SESSION TEXT…", "injectContext", {
     examples: [['rkat session inject last "The build is green again."', "runs no turn"]],
     json: withId,
@@ -164,6 +180,22 @@ export const sessionRows: readonly CommandRow[] = [
     examples: [["rkat session event last build.finished '{\"green\": true}'", "runs no turn"]],
     json: withId,
     view: (_, { id }) => `Sent to ${shortId(id)}; the model sees it at its next call.`,
+  }),
+  operation("session add-server SESSION CONFIG", "addMcpServer", {
+    examples: [
+      [`rkat session add-server last '{"name": "docs", "url": "https://example.com/mcp"}'`, "this session alone"],
+    ],
+    view: ({ server_name }, { id }) => `Added ${server_name}; ${shortId(id)} has its tools from its next turn on.`,
+  }),
+  operation("session remove-server SESSION SERVER", "removeMcpServer", {
+    examples: [["rkat session remove-server last docs", "this session alone"]],
+    view: ({ server_name }, { id }) =>
+      `Removed ${server_name}; ${shortId(id)} has no tools of it from its next turn on.`,
+  }),
+  operation("session reload-servers SESSION [SERVER]", "reloadMcpServers", {
+    examples: [["rkat session reload-servers last", "all of them"]],
+    view: ({ server_name }, { id }) =>
+      `${shortId(id)} connects again to ${server_name ?? "its servers"} before its next turn.`,
   }),
   operation("session pin SESSION SEQ", "pinMessage", {
     examples: [["rkat session pin last 12", "the message at seq 12, as in show --history"]],

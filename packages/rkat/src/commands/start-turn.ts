@@ -53,10 +53,13 @@ function describePlace(folder: string): string {
   const branch = branchOf(folder);
   const git = branch === undefined ? "not a git repository" : `git: ${branch}`;
   const date = new Date().toLocaleDateString("sv-SE");
-  return `Environment: folder ${folder}, ${git}. System: ${type()} ${release()} ${arch()}. Date at the start: ${date}.`;
+  const name = withoutControls(folder).replaceAll(/\s+/g, " ");
+  return `Environment: folder ${name}, ${git}. System: ${type()} ${release()} ${arch()}. Date at the start: ${date}.`;
 }
 
-const HEAD_CHARS_MAX = 200;
+/** Only a name or an id: the file may come from an archive, and further text in it would be told to the model. */
+const HEAD = /^(?:ref: refs\/heads\/(?<branch>[^\s\p{C}]{1,200})|(?<commit>[0-9a-f]{40,64}))\s*$/u;
+const BYTES_MAX = 4_096;
 
 /** The branch, or the commit where none is checked out; undefined where the folder is in no repository. */
 function branchOf(folder: string): string | undefined {
@@ -66,16 +69,25 @@ function branchOf(folder: string): string | undefined {
       ? git
       : resolve(
           folder,
-          readFileSync(git, "utf8")
+          readSmall(git)
             .replace(/^gitdir:/, "")
             .trim(),
         );
-    const head = readFileSync(join(inside, "HEAD"), "utf8").slice(0, HEAD_CHARS_MAX).trim();
-    return head.startsWith("ref: ") ? `branch ${head.slice("ref: refs/heads/".length)}` : `commit ${head}`;
+    const { branch, commit } = HEAD.exec(readSmall(join(inside, "HEAD")))?.groups ?? {};
+    if (branch !== undefined) return `branch ${branch}`;
+    if (commit !== undefined) return `commit ${commit}`;
   } catch {
-    const parent = dirname(folder);
-    return parent === folder ? undefined : branchOf(parent);
+    // It is in no repository, or in that of a folder above.
   }
+  const parent = dirname(folder);
+  return parent === folder ? undefined : branchOf(parent);
+}
+
+/** Throws for a pipe, which would be waited for without end, for a device and for a large file. */
+function readSmall(path: string): string {
+  const found = statSync(path);
+  if (!found.isFile() || found.size > BYTES_MAX) throw new Error(`${path} is no small file`);
+  return readFileSync(path, "utf8");
 }
 
 function limitsOf(flags: RunFlags, { max_tokens, max_cost }: Opened["config"]["budget"]): Limits {

@@ -33,6 +33,7 @@ describe("rkat store copy", () => {
       dry_run: false,
       sessions: { total: 2, copied: 0, continued: 0, equal: 2, entries: 0 },
       agents: { total: 0, copied: 0, continued: 0, equal: 0, entries: 0 },
+      schedules: { total: 0, copied: 0, continued: 0, equal: 0, entries: 0 },
       blobs: { total: 0, copied: 0, equal: 0 },
       configuration: "none",
       problems: [],

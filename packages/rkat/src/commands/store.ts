@@ -113,7 +113,7 @@ async function copyKept(
 const URL_LIKE = /^[a-z][a-z0-9+.-]*:\/\//i;
 
 function describe(report: CopyReport): string {
-  const { sessions, agents, blobs, configuration } = report;
+  const { sessions, agents, schedules, blobs, configuration } = report;
   const logs = (noun: string, { total, copied, continued, equal, entries }: CopyReport["sessions"]): string => {
     const parts = [
       copied === 0 ? "" : `${grouped(copied)} copied`,
@@ -128,6 +128,7 @@ function describe(report: CopyReport): string {
   const lines = [
     logs("session", sessions),
     ...(agents.total === 0 ? [] : [logs("agent", agents)]),
+    ...(schedules.total === 0 ? [] : [logs("schedule", schedules)]),
     ...(blobs.total === 0
       ? []
       : [`${counted(blobs.total, "blob")}: ${grouped(blobs.copied)} copied, ${grouped(blobs.equal)} there already`]),

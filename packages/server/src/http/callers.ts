@@ -102,7 +102,10 @@ export function createCallers(parts: CallerParts): Callers {
     // Every one is compared, and equal digests take as long as different ones.
     for (const one of known.values()) if (timingSafeEqual(one.digest, given)) found = one;
     if (owner !== undefined && timingSafeEqual(owner, given)) return OWNER;
-    if (found === undefined) throw unauthorized("send the server's token as Authorization: Bearer TOKEN");
+    if (found === undefined) {
+      const wrong = secret === "" ? "" : "this token is not one of the server's; ";
+      throw unauthorized(`${wrong}send the server's token as Authorization: Bearer TOKEN`);
+    }
     if (isExpired(found.token, clock.now())) throw unauthorized(`the token ${found.token.name} has expired`);
     found.takeOne();
     return found.caller;
@@ -129,6 +132,11 @@ export function lackOf(
   if (isExpired(token, nowMs)) return `the token ${name}, which has expired`;
   const isLess = scopes.some((scope) => !token.scopes.includes(scope)) || !isDeepStrictEqual(labels, token.labels);
   return isLess ? `the rights that the token ${name} had` : undefined;
+}
+
+/** What is a caller's own over many requests is kept by this: with other labels it is another, also under one name. */
+export function ownerOf({ name, labels }: Caller): string {
+  return JSON.stringify([name, Object.entries(labels).sort()]);
 }
 
 /** Whether only this machine can reach an address. */

@@ -16,6 +16,7 @@ export interface ServerFlags {
   readonly contextRoot: string | undefined;
   readonly userConfigRoot: string | undefined;
   readonly trust: boolean | undefined;
+  readonly agentsMd: "project" | "none";
   readonly wants: "serve" | "help" | "version";
   /** Notes to print: flags that were accepted and have no effect. */
   readonly notes: readonly string[];
@@ -34,6 +35,7 @@ export function serverFlags(values: Values): ServerFlags {
     contextRoot: values["context-root"],
     userConfigRoot: values["user-config-root"],
     trust: values.trust,
+    agentsMd: values["no-agents-md"] === true ? "none" : "project",
     wants: values.help === true ? "help" : values.version === true ? "version" : "serve",
     notes: backend === undefined ? [] : [backend],
   };

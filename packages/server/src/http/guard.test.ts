@@ -87,7 +87,9 @@ describe("a server that other machines can reach", () => {
     expect(() => guard(from({ host: "box.lan", origin: "http://evil.test", authorization }), { isOpen })).toThrow(
       /Origin/,
     );
-    expect(() => guard(from({ host: "box.lan" }), { isOpen })).toThrow(/Bearer TOKEN/);
+    expect(() => guard(from({ host: "box.lan" }), { isOpen })).toThrow(/^send the server's token as .*Bearer TOKEN/);
+    const wrong = from({ host: "box.lan", authorization: "Bearer other" });
+    expect(() => guard(wrong, { isOpen })).toThrow(/^this token is not one of the server's; send/);
   });
 });
 

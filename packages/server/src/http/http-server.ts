@@ -177,7 +177,8 @@ export function createAnswering(service: HttpService): Answering {
     take,
     fetch: (request, path) => {
       const exchange = createFetchExchange(request, path, { bodyMsMax: LIMITS.requestTimeout });
-      void take(exchange);
+      // A body that broke off is not answered, and no connection ends that would end the wait for it.
+      void take(exchange).then(() => exchange.response.headersSent || exchange.response.destroy());
       return exchange.answer;
     },
     drain,

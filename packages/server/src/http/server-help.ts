@@ -31,6 +31,7 @@ export const SERVER_FLAGS = {
   "context-root": text("PATH", "the project's folder, instead of the current one"),
   "user-config-root": text("PATH", "where .rkat/config.toml is looked up, instead of the home folder"),
   trust: flag("trust this project for this run only; RKAT_TRUST=1 does the same"),
+  "no-agents-md": flag("do not read AGENTS.md or CLAUDE.md"),
   "realm-backend": text("KIND", "jsonl or sqlite; accepted and ignored"),
   version: { ...flag("show the version"), short: "V" },
   help: { ...flag("show this help"), short: "h" },

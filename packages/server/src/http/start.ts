@@ -146,7 +146,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const request = { ...asked, cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId };
   const isChosen = [flags.realm, flags.store, flags.isolated || undefined].some((flag) => flag !== undefined);
   const asFolder = { ...resolveRealm(request), isChosen };
-  const { config, compose, mcpServers, subAgents, skills, trust, leftOut, problems, advice } = await parts.loadConfig({
+  const { config, compose, mcpServers, subAgents, skills, agentsMd, trust, ...found } = await parts.loadConfig({
     cwd: projectRoot,
     home: resolve(cwd, flags.userConfigRoot ?? home),
     env,
@@ -154,6 +154,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     stateFolder: asFolder.stateFolder,
     storeUrl: asFolder.storeUrl,
     isTrusted: flags.trust,
+    agentsMd: flags.agentsMd,
   });
   const realm = realmNameIn(asFolder, config.store);
   // What a server keeps beside a database is there again at its next start, so its folder has the realm's name.
@@ -165,8 +166,8 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const log = (sentence: string): void => journal.say(sentence);
   const warn = (sentence: string): void => journal.say(sentence, "warn");
   for (const note of flags.notes) log(note);
-  if (leftOut !== undefined) warn(leftOut);
-  for (const sentence of [...problems, ...advice]) warn(sentence);
+  if (found.leftOut !== undefined) warn(found.leftOut);
+  for (const sentence of [...found.problems, ...found.advice]) warn(sentence);
   const keeps = keepsSomething(config);
   const app = kind.app?.(flags);
   const tokens = given && (await openTokens(stateFolder, { config, realm, warn }, parts.openDatabaseTokens));
@@ -193,6 +194,10 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   }
   const { instance } = flags;
   const paths = kind.showsPaths(flags);
+  const running = tokens && {
+    until: io.interrupt,
+    lacks: (caller: Parameters<typeof lackOf>[0]) => lackOf(caller, tokens, clock.now()),
+  };
   const openOwn = (): Promise<RuntimeLink> =>
     parts.openRuntime({
       config,
@@ -200,6 +205,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
       mcpServers,
       subAgents,
       skills,
+      agentsMd,
       trust,
       ...(http === undefined
         ? {}
@@ -211,8 +217,8 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
       stateFolder,
       warn,
       // A server on stdin ends with its client, and so do its turns.
-      resumeTurns: tokens !== undefined &&
-        config.turns.resume && { until: io.interrupt, lacks: (caller) => lackOf(caller, tokens, clock.now()) },
+      resumeTurns: running !== undefined && config.turns.resume && running,
+      runSchedules: running !== undefined && config.turns.schedules && running,
       // What agents' memories do is told in the same words everywhere.
       log: journal.pass,
     });

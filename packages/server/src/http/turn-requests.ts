@@ -1,5 +1,6 @@
 import type { Caller } from "@rkat/core/contract/caller";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
+import { ownerOf } from "./callers.ts";
 import { CANCELLED_BY_CLIENT } from "./calls.ts";
 import { type Answer, type AnswerFailure, busyAnswer, errorAnswer, jsonAnswer } from "./http-answer.ts";
 
@@ -83,7 +84,7 @@ export function createTurnRequests(): TurnRequests {
 
 const CANCELLED_STATUS = 499;
 
-/** Two callers may give their requests the same name; neither name has a blank. */
-function idOf(id: string, { name }: Caller): string {
-  return `${name} ${id}`;
+/** Two callers may give their requests the same name. */
+function idOf(id: string, caller: Caller): string {
+  return `${ownerOf(caller)} ${id}`;
 }

@@ -1,9 +1,7 @@
-import type { CallToolResult, ElicitRequestFormParams, ElicitResult } from "@modelcontextprotocol/sdk/types.js";
+import { type CallToolResult, ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
 import type { Caller } from "@rkat/core/contract/caller";
 import { ConfigTool } from "@rkat/core/contract/config";
-import { questionIn } from "@rkat/core/contract/describe-event";
 import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
-import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
 import type { PendingCall } from "@rkat/core/contract/message";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
 import type { SystemTime } from "@rkat/core/contract/rewrite";
@@ -13,10 +11,11 @@ import { SkillsTool } from "@rkat/core/contract/skill";
 import { TurnExtras } from "@rkat/core/contract/wire/mcp-tools";
 import { parseParams } from "@rkat/core/contract/wire/requests";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
-import type { Listener } from "@rkat/core/sessions/event-queue";
 import { furtherTurn } from "../http/calls.ts";
 import { type Params, sendTurnEvents, toEnvelope, withPlainIds, withSessionRefs } from "../http/events.ts";
 import { isRecord } from "../http/incoming.ts";
+import { askingClient, type Elicit, stepOf } from "./questions.ts";
+import { Paused, runAlone, type TurnCall } from "./tasks.ts";
 import type { OperationTool } from "./tools.ts";
 
 export interface CallParts {
@@ -32,12 +31,12 @@ export interface ToolCall {
   readonly notices: Omit<NoticeParts, "wantsEvents">;
   /** Absent where the client cannot ask its user. */
   readonly elicit?: Elicit | undefined;
-  /** Whether the client has not asked for quiet. */
-  readonly listensToEvents: () => boolean;
+  /** Present for a request without a connection, whose client asks its user by itself. */
+  readonly alone?: Omit<TurnCall, "dispatch" | "signal"> | undefined;
 }
 
-/** Calls a tool. A failure is a result, too, so that the model can read it. It does not reject. */
-export async function callTool(parts: CallParts, called: OperationTool, call: ToolCall): Promise<CallToolResult> {
+/** Calls a tool. A failure is a result, too, so that the model can read it; what the client gets wrong of MCP is not. */
+export async function callTool(parts: CallParts, called: OperationTool, call: ToolCall): Promise<Result> {
   try {
     const { operation, args } = settleOperation(called.operation, call.args);
     const params = withPlainIds(args, parts.realm);
@@ -45,11 +44,17 @@ export async function callTool(parts: CallParts, called: OperationTool, call: To
       operationOf(operation).runs === "turn"
         ? await runTurn(parts, operation, { ...call, args: params })
         : await parts.dispatch(operation, params, { signal: call.signal });
-    const payload = payloadOf(operation, withSessionRefs(output, parts.realm), params);
-    return jsonResult(payload);
+    if (output instanceof Paused) return output.answer;
+    return jsonResult(payloadOf(operation, withSessionRefs(output, parts.realm), params));
   } catch (thrown) {
+    if (thrown instanceof ProtocolError) throw thrown;
     return toolFailure(asRuntimeError(thrown));
   }
+}
+
+/** The end of a turn, as the call that began it is answered. */
+export function turnResult(output: unknown, realm: string): CallToolResult {
+  return jsonResult(payloadOf("finishTurn", withSessionRefs(output, realm), {}));
 }
 
 /** A result as its JSON, and an object once more as what a program reads. */
@@ -93,7 +98,7 @@ export function toolFailure(error: RuntimeError): CallToolResult {
 }
 
 async function runTurn({ dispatch, caller }: CallParts, operation: OperationName, call: ToolCall): Promise<unknown> {
-  const { args, signal, notices, listensToEvents } = call;
+  const { args, signal, notices } = call;
   const { stream, builtin_config, tools } = parseParams(TurnExtras, args);
   const { tool_results, ...plain } = args;
   const shell = builtin_config?.enable_shell;
@@ -105,15 +110,18 @@ async function runTurn({ dispatch, caller }: CallParts, operation: OperationName
     ...(tools === undefined ? {} : { client_tools: tools.map(({ handler: _, ...tool }) => tool) }),
   };
   const sessionId = typeof args.session_id === "string" ? args.session_id : undefined;
-  const turnNotices = sendNotices({ ...notices, wantsEvents: () => stream && listensToEvents() }, sessionId);
+  const turnNotices = sendNotices({ ...notices, wantsEvents: stream }, sessionId);
+  const start = (context: CallContext): Promise<unknown> =>
+    operation === "resumeSession" ? furtherTurn(dispatch, input, context) : dispatch(operation, input, context);
   try {
+    const { listener } = turnNotices;
+    if (call.alone !== undefined) {
+      return await runAlone({ ...call.alone, dispatch, signal }, start, { next: listener, session_id: sessionId });
+    }
     const asking =
       call.elicit &&
-      askingClient(dispatch, call.elicit, { next: turnNotices.listener, call: caller === undefined ? {} : { caller } });
-    const context = { signal, listener: asking ?? turnNotices.listener };
-    return await (operation === "resumeSession"
-      ? furtherTurn(dispatch, input, context)
-      : dispatch(operation, input, context));
+      askingClient(dispatch, call.elicit, { next: listener, call: caller === undefined ? {} : { caller } });
+    return await start({ signal, listener: asking ?? listener });
   } finally {
     // A client that has gone needs no notices; its turn ends by the signal of its request.
     await turnNotices.finish().catch(() => {});
@@ -175,109 +183,29 @@ function turnPayload(result: TurnResult) {
   };
 }
 
-type Notice =
-  | {
-      readonly method: "notifications/progress";
-      readonly params: {
-        readonly progressToken: string | number;
-        readonly progress: number;
-        readonly message: string;
-      };
-    }
-  | {
-      readonly method: "notifications/message";
-      readonly params: { readonly level: "info"; readonly data: unknown };
-    };
-
 interface NoticeParts {
   /** Resolves when the client has room for more; rejects when it has gone. */
-  readonly send: (notice: Notice) => Promise<void>;
+  readonly notify: ServerContext["mcpReq"]["notify"];
+  /** Sends a message of the level `info`, unless the client wants none. */
+  readonly log: (data: unknown) => Promise<void>;
   readonly newId: () => string;
   readonly progressToken: string | number | undefined;
   /** Whether every event is wanted, too. */
-  readonly wantsEvents: () => boolean;
+  readonly wantsEvents: boolean;
 }
 
 /** Sends a step of progress for each call of the model or a tool, and every event when that is wanted. */
-function sendNotices({ send, newId, progressToken, wantsEvents }: NoticeParts, knownSessionId: string | undefined) {
+function sendNotices(parts: NoticeParts, knownSessionId: string | undefined) {
+  const { notify, log, newId, progressToken, wantsEvents } = parts;
   let progress = 0;
   return sendTurnEvents(knownSessionId, async (delivery, session_id) => {
     const message = stepOf(delivery.event);
     if (message !== undefined && progressToken !== undefined) {
       progress += 1;
-      await send({ method: "notifications/progress", params: { progressToken, progress, message } });
+      await notify({ method: "notifications/progress", params: { progressToken, progress, message } });
     }
     // `run_started` names a new session.
-    if (session_id === undefined || !wantsEvents()) return;
-    const data = { source: "meerkat", session_id, event: toEnvelope(session_id, delivery, newId) };
-    await send({ method: "notifications/message", params: { level: "info", data } });
+    if (session_id === undefined || !wantsEvents) return;
+    await log({ source: "meerkat", session_id, event: toEnvelope(session_id, delivery, newId) });
   });
-}
-
-function stepOf(event: AgentEvent): string | undefined {
-  if (event.type === "turn_started") return `model call ${event.turn_number + 1}`;
-  if (event.type === "tool_execution_started") return `tool ${event.name}`;
-  if (event.type === "compaction_started") return "compaction";
-  return undefined;
-}
-
-/** Asks the user through the client; absent where the client cannot. */
-type Elicit = (params: ElicitRequestFormParams) => Promise<ElicitResult>;
-
-type Question = AgentEventOf<"tool_approval_requested">;
-
-const ARGS_CHARS_MAX = 4_000;
-const WORDS: Readonly<Record<string, object>> = {
-  once: { decision: "allow" },
-  session: { decision: "allow", remember: "session" },
-  project: { decision: "allow", remember: "project" },
-  no: { decision: "deny" },
-};
-
-/** A listener that asks the client's user for each approval, and sends the answer to the runtime. */
-export function askingClient(
-  dispatch: Dispatch,
-  elicit: Elicit,
-  { next, call }: { readonly next: Listener | undefined; readonly call: CallContext },
-): Listener {
-  const ask = async (question: Question): Promise<void> => {
-    const { session_id, approval_id } = question;
-    const { action, content = {} } = await elicit(formFor(question));
-    const { decision = "no", reason } = content;
-    // A dismissed question is not an answer; another client may answer it.
-    if (action === "cancel") return;
-    const word = (action === "accept" ? WORDS[String(decision)] : undefined) ?? WORDS.no;
-    const why = typeof reason === "string" && reason !== "" ? { reason } : {};
-    await dispatch("answerApproval", { session_id, approval_id, ...word, ...why }, call);
-  };
-  return (delivery) => {
-    next?.(delivery);
-    // A client that fails to ask leaves the question to others, until its time has passed.
-    const question = questionIn(delivery.event);
-    if (question !== undefined) ask(question).catch(() => {});
-  };
-}
-
-function formFor({ calls }: Question): ElicitRequestFormParams {
-  const wishes = calls.map(
-    ({ name, args, why }) => `${name} ${JSON.stringify(args).slice(0, ARGS_CHARS_MAX)} (${why})`,
-  );
-  const canRemember = calls.every(({ always }) => always !== undefined);
-  return {
-    mode: "form",
-    message: `May it run?\n${wishes.join("\n")}`,
-    requestedSchema: {
-      type: "object",
-      properties: {
-        decision: {
-          type: "string",
-          title: "Decision",
-          description: "once, for calls like it in the session or the project, or no",
-          enum: canRemember ? Object.keys(WORDS) : ["once", "no"],
-        },
-        reason: { type: "string", title: "Reason", description: "why not; the model gets it" },
-      },
-      required: ["decision"],
-    },
-  };
 }

@@ -1,9 +1,12 @@
 import {
+  createMcpHandler,
   type EventStore,
+  isLegacyRequest,
+  type JSONRPCMessage,
+  type McpHttpHandler,
+  type Transport,
   WebStandardStreamableHTTPServerTransport,
-} from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+} from "@modelcontextprotocol/server";
 import type { Caller } from "@rkat/core/contract/caller";
 import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Clock } from "@rkat/core/ports/clock";
@@ -21,11 +24,11 @@ import {
   type Target,
 } from "../http/http-server.ts";
 import { isRecord, NO_ID } from "../http/incoming.ts";
-import { checkRequests } from "./checked-requests.ts";
-import type { McpServer } from "./server.ts";
+import { checkRequests, refusalOf } from "./checked-requests.ts";
+import { type ClientState, type CreateServer, createClientState, endClient, type McpServer } from "./server.ts";
 
 interface HttpOptions extends Omit<ListeningService, "find" | "answerFailure"> {
-  readonly createServer: (caller: Caller) => McpServer;
+  readonly createServer: CreateServer;
 }
 
 interface HttpListener extends Pick<HttpServer, "drain" | "refuse" | "close"> {
@@ -128,20 +131,25 @@ interface Connection {
   readonly pending: Set<unknown>;
 }
 
+/** A caller whose requests stand for themselves: since 2026-07-28 there is no connection. */
+interface Requester {
+  readonly handler: McpHttpHandler;
+  readonly state: ClientState;
+}
+
 /** Clients rarely say goodbye: when there are this many, the one that was quiet for longest makes room. */
 const CONNECTIONS_MAX = 256;
 /** How soon a client whose stream broke asks for the rest. */
 const RETRY_MS = 1_000;
 
-export function createConnections(parts: {
-  readonly createServer: (caller: Caller) => McpServer;
-  readonly clock: Clock;
-}): Connections {
+export function createConnections(parts: { readonly createServer: CreateServer; readonly clock: Clock }): Connections {
   const { clock } = parts;
   /** The answers that are on their way; a standing stream of notices is none. */
   const answers = new Set<Promise<void>>();
   // In the order of their last request: the quietest is the first.
   const connections = new Map<string, Connection>();
+  // In the order of their last request, too.
+  const requesters = new Map<Caller, Requester>();
 
   const connect = async (caller: Caller): Promise<Connection> => {
     await makeRoom();
@@ -180,8 +188,45 @@ export function createConnections(parts: {
     connections.set(id, connection);
     return connection;
   };
+  const endRequester = async ({ handler, state }: Requester): Promise<void> => {
+    endClient(state);
+    await handler.close();
+  };
+  const requesterOf = (caller: Caller): Requester => {
+    const state = createClientState();
+    const createServer = () => parts.createServer(caller, { era: "modern", shared: state });
+    const known = requesters.get(caller);
+    const requester = known ?? { state, handler: createMcpHandler(createServer, { legacy: "reject" }) };
+    requesters.delete(caller);
+    requesters.set(caller, requester);
+    const quiet = [...requesters].find(([, one]) => requesters.size > CONNECTIONS_MAX && one.state.running === 0);
+    if (quiet !== undefined) {
+      requesters.delete(quiet[0]);
+      void endRequester(quiet[1]);
+    }
+    return requester;
+  };
+  /** Answers a request that needs no connection; its client cancels it by leaving. */
+  const answerAlone = async (request: Request, response: HttpResponse, { message, caller }: RequestCaller) => {
+    const refused = refusalOf(message);
+    if (refused !== undefined) return sendResponse(response, Response.json(refused, { status: 400 }));
+    const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+    const leaving = new AbortController();
+    answers.add(closed);
+    response.once("close", () => {
+      leaving.abort("the client left");
+      answers.delete(closed);
+      close();
+    });
+    const { method, url, headers } = request;
+    const asked = new Request(url, { method, headers, signal: leaving.signal });
+    await sendResponse(response, await requesterOf(caller).handler.fetch(asked, { parsedBody: message }));
+  };
   return {
     handle: async (request, response, { message, caller }) => {
+      if (message !== undefined && !(await isLegacyRequest(request, message))) {
+        return answerAlone(request, response, { message, caller });
+      }
       const id = request.headers.get("mcp-session-id");
       const connection = id === null ? await connect(caller) : find(id, caller);
       const { transport, server, pending } = connection;
@@ -212,6 +257,7 @@ export function createConnections(parts: {
     close: async () => {
       await within(clock, FLUSH_MS_MAX, Promise.all(answers));
       await Promise.all([...connections.values()].map(({ server }) => server.close()));
+      await Promise.all([...requesters.values()].map(endRequester));
     },
   };
 }

@@ -19,7 +19,7 @@ function connect(options: RuntimeOptions = {}) {
   output.on("data", (data) => {
     written += data;
   });
-  const ended = serveStdio({ server: createServers(parts)(), input, output, clock, signal: interrupt.signal });
+  const ended = serveStdio({ createServer: createServers(parts), input, output, clock, signal: interrupt.signal });
   const say = (message: object) => input.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   const answers = (): Answer[] =>
     written

@@ -77,6 +77,7 @@ describe("what a client is told at first", () => {
     const { client, call } = await connect({}, { memoryOnly: true });
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual([
+      "recall_compacted",
       "memory_search",
       "search_project_history",
       "meerkat_memory_status",
@@ -100,6 +101,49 @@ describe("what a client is told at first", () => {
     expect(hits).toEqual([expect.objectContaining({ content: expect.stringContaining("tern"), agent: "ada" })]);
     expect((await call("memory_search", { query: "staging host" })).payload).toEqual(hits);
   });
+});
+
+it("[U3] a memory server recalls what a compaction removed, with what its receipt says", async () => {
+  const summary = { text: "They chose a staging host.", usage: { input_tokens: 1, output_tokens: 1 } };
+  const model = createScriptedModel(() => summary);
+  const { runtime, call } = await connectMcp({ model }, { memoryOnly: true });
+  const { session_id } = await runtime.dispatch("createSession", {
+    prompt: "hello",
+    history: [
+      { role: "user", content: "The staging host is tern-47.example.test and its port is 48213." },
+      { role: "assistant", content: "Noted." },
+      ...Array.from({ length: 12 }, (_, at) => [
+        {
+          role: "user" as const,
+          content: `Step ${at}: describe the pond at length. ${"Reeds grow there. ".repeat(40)}`,
+        },
+        { role: "assistant" as const, content: `The pond of step ${at} is quiet.` },
+      ]).flat(),
+    ],
+  });
+  await runtime.dispatch("compactSession", { session_id });
+  for (let turn = 0; turn < 8; turn += 1) {
+    await runtime.dispatch("resumeSession", {
+      session_id,
+      prompt: `Now turn ${turn}. ${"Frogs call there. ".repeat(40)}`,
+    });
+  }
+  await runtime.dispatch("compactSession", { session_id });
+  const { compactions } = await runtime.dispatch("listCompactions", { session_id });
+  expect(compactions).toHaveLength(2);
+  const { payload } = await call("recall_compacted", { query: "port of the staging host", limit: 1 });
+  expect(payload.results[0].content).toContain("48213");
+  expect(payload.compactions).toEqual([
+    expect.objectContaining({
+      session_id,
+      // The older one, which removed what was found.
+      compaction_id: compactions[0]?.compaction_id,
+      receipt: expect.objectContaining({ lost: 0 }),
+      not_in_summary: expect.arrayContaining([expect.objectContaining({ text: "48213", status: "recoverable" })]),
+    }),
+  ]);
+  expect(await call("recall_compacted", {})).toMatchObject({ isError: true });
+  expect((await call("recall_compacted", { query: "zeppelin", session_id })).payload.compactions).toHaveLength(1);
 });
 
 describe("a turn", () => {

@@ -1,5 +1,6 @@
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
+import { JSONRPCMessageSchema } from "@modelcontextprotocol/core";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
+import { serveStdio as serveTransport } from "@modelcontextprotocol/server/stdio";
 import { invalid } from "@rkat/core/contract/error";
 import { realmOfFolder } from "@rkat/node/config/realm";
 import { serveCalls } from "../http/calls.ts";
@@ -16,7 +17,7 @@ import {
   startServer,
 } from "../http/start.ts";
 import { checkRequests } from "./checked-requests.ts";
-import { createServers, type McpServer } from "./server.ts";
+import { type CreateServer, createServers } from "./server.ts";
 
 /** How long turns may take to end and a runtime to close; less than clients wait before they kill. */
 const CLOSE_MS_MAX = 2_000;
@@ -42,7 +43,7 @@ async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
   const parts = { realm: about.realm, version: io.version, memoryOnly, allTools, clock };
   if (http === undefined) {
     const streams = { input: io.stdin, output: io.stdout, clock, signal: io.interrupt };
-    return serveStdio({ ...streams, server: createServers({ ...parts, runtime })() });
+    return serveStdio({ ...streams, createServer: createServers({ ...parts, runtime }) });
   }
   const { listenHttp } = await import("./serve-http.ts");
   const served = serveCalls(runtime, { clock, log, ...http });
@@ -82,9 +83,9 @@ export function parseMcpFlags(args: readonly string[]): McpFlags {
   };
 }
 
-/** One connection: a server, and the two streams a client speaks over. */
+/** One connection: its server, of the specification that the client speaks, and the two streams it speaks over. */
 interface StdioConnection extends Streams {
-  readonly server: McpServer;
+  readonly createServer: CreateServer;
 }
 
 /** Messages that may wait for the client to read them; with more, nothing is read of it until it has. */
@@ -95,7 +96,7 @@ const UNREAD_MAX = 1_024;
  * still runs. A line that is no message is answered as JSON-RPC says and the next one is read, which is why this is
  * not the transport of the SDK: that one closes when a line is too long.
  */
-export async function serveStdio({ server, ...streams }: StdioConnection): Promise<void> {
+export async function serveStdio({ createServer, ...streams }: StdioConnection): Promise<void> {
   const { outbox, serve } = createConnection(streams);
   const unanswered = createUnanswered();
   let unread = 0;
@@ -129,8 +130,8 @@ export async function serveStdio({ server, ...streams }: StdioConnection): Promi
     if (message.kind !== "request") return undefined;
     return outbox.send(faultFrame(message.id, { code: "INVALID_REQUEST", message: "this is not an MCP message" }));
   };
-  await server.connect(transport);
+  const served = serveTransport(({ era }) => createServer(undefined, { era }), { transport });
   checkRequests(transport);
   await serve(take, unanswered.none);
-  await server.close();
+  await served.close();
 }

@@ -1,4 +1,4 @@
-import type { Tool } from "@modelcontextprotocol/sdk/types.js";
+import type { Tool } from "@modelcontextprotocol/server";
 import { OPERATION_NAMES, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { objectSchemaOf } from "@rkat/core/contract/wire/mcp-tools";
 

@@ -23,7 +23,7 @@ import { SESSION_HEADER } from "./failure.ts";
 import { parseConversationId } from "./ids.ts";
 import { retried } from "./retries.ts";
 import { partsOf } from "./said.ts";
-import { type Asks, continuation, creation, firstChoice } from "./settings.ts";
+import { type Asks, callOf, continuation, creation, type TurnCall } from "./settings.ts";
 import { answerTurn, type Place } from "./turn-route.ts";
 
 /** `POST /v1/chat/completions`: conversations of clients that send all of it each time. */
@@ -60,7 +60,7 @@ export function createChatRoutes(place: Place): readonly StreamedRoute[] {
 interface Chat {
   readonly asked: ChatRequest;
   readonly turn: ChatTurn;
-  readonly first: ReturnType<typeof firstChoice>;
+  readonly first: TurnCall;
   readonly isStructured: boolean;
 }
 
@@ -88,7 +88,7 @@ function readChat(request: RestRequest, place: Place): Chat {
     creation: creation(asks, request, place),
     continuation: { ...further, change_settings: change },
   };
-  return { asked, turn, first: firstChoice(asks), isStructured: asks.schema !== undefined };
+  return { asked, turn, first: callOf(asks, request, place), isStructured: asks.schema !== undefined };
 }
 
 function conversationIn({ conversation }: ChatRequest): string | undefined {

@@ -28,7 +28,7 @@ import { createResponseEncoder } from "./response-encoder.ts";
 import { type Decoded, decodeInput, itemsOf } from "./response-input.ts";
 import { messagesUpTo, readOpen, readTurn, turnEnd } from "./response-log.ts";
 import { retried } from "./retries.ts";
-import { type Asks, clientTools, continuation, creation, firstChoice } from "./settings.ts";
+import { type Asks, callOf, clientTools, continuation, creation } from "./settings.ts";
 import { answerTurn, createFrames, type Frames, failureOf, type Place, writeFrames } from "./turn-route.ts";
 
 /** The most requests whose fields are remembered for their responses. */
@@ -127,7 +127,7 @@ async function create(parts: Parts, request: RestRequest, response: HttpResponse
   const background = asked.background === true;
   if (background && !isKept) throw invalid("background: what is not stored cannot be asked for later; leave store out");
   const asks = asksOf(asked, decoded);
-  const first = firstChoice(asks);
+  const first = callOf(asks, request, parts);
   const names = new Set(clientTools(asked.tools).map(({ name }) => name));
   const echo = echoOf(asked, goneOnFrom(from));
   const isStreamed = asked.stream === true;

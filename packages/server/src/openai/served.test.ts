@@ -1,3 +1,4 @@
+import { defaultConfig } from "@rkat/core/config/settings";
 import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import OpenAI from "openai";
@@ -11,11 +12,9 @@ import type { OpenAiSettings } from "./turn-route.ts";
 
 type Script = Parameters<typeof scriptedRuntime>[0];
 
-async function setUp(
-  script: Script,
-  { settings = {}, ...options }: RuntimeOptions & { settings?: Partial<OpenAiSettings> } = {},
-  service: Partial<RestService> = {},
-) {
+type Served = RuntimeOptions & { readonly settings?: Partial<OpenAiSettings> };
+
+async function setUp(script: Script, { settings = {}, ...options }: Served = {}, service: Partial<RestService> = {}) {
   const clock = createSystemClock();
   const { runtime, model } = scriptedRuntime(script, { store: createInMemoryStore(), clock, ...options });
   const all: OpenAiSettings = { memory: "session", tools: "none", ...settings };
@@ -51,6 +50,51 @@ describe("OpenAI's endpoints as they are served", () => {
     expect(model.requests.at(1)?.tools).toEqual([]);
     const wrong = await post(url, { input: "A" }, { "x-rkat-tools": "every" });
     expect([wrong.status, await wrong.json()]).toMatchObject([400, { error: { param: "x-rkat-tools" } }]);
+  });
+
+  it("[K1] offer memory to a request without tools; one with tools, or that wants none, has control", async () => {
+    const { openai } = defaultConfig();
+    const tool = { type: "function", name: "look", parameters: { type: "object" }, strict: false };
+    const offered = async (options: Served, body: object = {}, headers = {}) => {
+      const { url, model } = await setUp(() => ({ text: "1." }), { settings: openai, ...options });
+      const { status } = await post(url, { input: "A", ...body }, headers);
+      return [status, ...(model.requests[0]?.tools ?? []).map(({ name }) => name).sort()];
+    };
+    const memory = { memory: {} };
+    const all = [200, "memory_search", "search_project_history"];
+    expect(await offered(memory)).toEqual(all);
+    expect(await offered(memory, { tools: [] })).toEqual(all);
+    expect(await offered(memory, { tools: [tool] })).toEqual([200, "look"]);
+    expect(await offered(memory, { tool_choice: "none" })).toEqual([200]);
+    expect(await offered(memory, {}, { "x-rkat-tools": "none" })).toEqual([200]);
+    expect(await offered({ ...memory, settings: { ...openai, tools: "none" } })).toEqual([200]);
+    // Where there is no memory, or the server gives no tools, the request is served without.
+    expect(await offered({})).toEqual([200]);
+    expect(await offered({ ...memory, ceiling: "none" })).toEqual([200]);
+    expect(await offered({ ...memory, config: configWith({ tools: { memory: false } }) })).toEqual([200]);
+  });
+
+  it("[T2] [K1] give AGENTS.md to conversations without a system message, which are found again when it changes", async () => {
+    let text = "First.";
+    const agentsMd = async () => ({ files: [{ key: "AGENTS.md", text }], warnings: [] });
+    const { client, model } = await setUp(({ messages }) => ({ text: `${messages.length}` }), { agentsMd });
+    const messages: OpenAI.ChatCompletionMessageParam[] = [];
+    const sessions = new Set<string | null>();
+    for (const content of ["One?", "Two?", "Three?"]) {
+      messages.push({ role: "user", content });
+      const { data, response } = await client.chat.completions.create({ model: "scripted", messages }).withResponse();
+      messages.push({ role: "assistant", content: data.choices[0]?.message.content ?? "" });
+      sessions.add(response.headers.get("x-rkat-session"));
+      text = "Second.";
+    }
+    expect(sessions.size).toBe(1);
+    expect(model.requests.at(-1)?.messages.filter(({ role }) => role === "system_notice")).toHaveLength(2);
+    const own: OpenAI.ChatCompletionMessageParam[] = [
+      { role: "system", content: "Be brief." },
+      ...messages.slice(0, 1),
+    ];
+    await client.chat.completions.create({ model: "scripted", messages: own });
+    expect(model.requests.at(-1)?.messages.map(({ role }) => role)).toEqual(["system", "user"]);
   });
 
   it("[K1] answer a stream that is asked for again with the same response, and run no second turn", async () => {

@@ -64,8 +64,17 @@ function everyTurn({ model, params: given, tools, toolChoice, isParallel }: Asks
   };
 }
 
-/** What the first model call of the turn must do; throws INVALID_PARAMS for a function that the request does not have. */
-export function firstChoice({ tools, toolChoice: asked }: Pick<Asks, "tools" | "toolChoice">): FirstChoice {
+/**
+ * How the turn is called: with the memory of this server where the request has neither tools nor a word about them, and
+ * with what its first model call must do. Throws INVALID_PARAMS for a function that the request does not have.
+ */
+export function callOf(asks: Asks, { headers }: RestRequest, { settings }: Pick<Place, "settings">): TurnCall {
+  const isSilent =
+    (asks.tools ?? []).length === 0 && asks.toolChoice !== "none" && headers["x-rkat-tools"] === undefined;
+  return { ...firstChoice(asks), ...(isSilent && settings.tools === "memory" ? { offersMemory: true } : {}) };
+}
+
+function firstChoice({ tools, toolChoice: asked }: Pick<Asks, "tools" | "toolChoice">): TurnCall {
   if (asked === undefined || asked === null || asked === "auto" || asked === "none") return {};
   const names = clientTools(tools).map(({ name }) => name);
   if (names.length === 0)
@@ -76,7 +85,7 @@ export function firstChoice({ tools, toolChoice: asked }: Pick<Asks, "tools" | "
   throw invalid(`tool_choice: no function of tools is called ${name}; write one of ${names.slice(0, 20).join(", ")}`);
 }
 
-type FirstChoice = Pick<CallContext, "toolChoice">;
+export type TurnCall = Pick<CallContext, "toolChoice" | "offersMemory">;
 
 export function clientTools(tools: Tools): readonly ClientTool[] {
   return (tools ?? [])
@@ -92,12 +101,13 @@ type OwnToolFields = Pick<CreateSession, "tool_preset" | "enable_memory"> & { re
 
 /**
  * The tools of this server's that a session is offered: those of the header, else of a tool of the type mcp, else as
- * configured, which is none.
+ * configured. Memory of the configuration is offered by `callOf`.
  */
 function ownTools({ tools, toolChoice }: Asks, { headers }: RestRequest, settings: OpenAiSettings): OwnToolFields {
   const asked = tools?.find((tool): tool is OwnTools => tool.type === "mcp");
   const inHeader = presetIn(headers["x-rkat-tools"]);
-  const configured = settings.tools === "none" && asked !== undefined ? "safe" : settings.tools;
+  const given = settings.tools === "memory" ? "none" : settings.tools;
+  const configured = given === "none" && asked !== undefined ? "safe" : given;
   const preset = toolChoice === "none" ? "none" : (inHeader ?? configured);
   const allowed = Array.isArray(asked?.allowed_tools) ? asked.allowed_tools : asked?.allowed_tools?.tool_names;
   const tool_filter: ToolFilter =

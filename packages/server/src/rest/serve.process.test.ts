@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { ERRORS } from "@rkat/core/contract/error";
 import { MEMORY_RETRIEVAL } from "@rkat/core/contract/memory";
@@ -23,6 +24,28 @@ describe("the routes", () => {
     for (const route of ["GET /nope", "GET /sessions/", "GET /", "POST /sessions/a/b/c"]) {
       expect(await call(route)).toMatchObject({ status: 404, body: { code: "METHOD_NOT_FOUND" } });
     }
+  });
+
+  it("[V2] have the documentation for models, open as the console's page is, and nothing beside it", async () => {
+    const { url } = await serveRest({}, { token: "a-token-of-the-test" });
+    const read = async (path: string) => {
+      const response = await fetch(`${url}${path}`);
+      return [response.status, response.headers.get("content-type"), await response.text()] as const;
+    };
+    const index = await read("/llms.txt");
+    expect(index.slice(0, 2)).toEqual([200, "text/plain; charset=utf-8"]);
+    const [, path = ""] = /\]\((docs\/skills\.md)\)/.exec(index[2]) ?? [];
+    expect(await read(`/${path}`)).toEqual([
+      200,
+      "text/markdown; charset=utf-8",
+      `${readFileSync("docs/skills.md", "utf8")}\n`,
+    ]);
+    const [status, , full] = await read("/llms-full.txt");
+    expect([status, full.includes("\n# Skills\n")]).toEqual([200, true]);
+    for (const other of ["/docs/spec.md", "/docs/..%2F..%2Fpackage.json", "/docs/nope.md"]) {
+      expect((await read(other))[0], other).toBe(404);
+    }
+    expect((await read("/sessions"))[0]).toBe(401);
   });
 
   it("[G3] runs a session from its creation to its archive in the wire's shapes", async () => {

@@ -40,6 +40,7 @@ import {
   type Route,
 } from "../http/router.ts";
 import { createTurnRequests, type TurnRequests } from "../http/turn-requests.ts";
+import { createDocsRoutes } from "./docs-routes.ts";
 import { createEventStreams, streamTurn, wantsEvents } from "./event-streams.ts";
 import { docsPage, openApiDocument } from "./openapi.ts";
 import { createInputReader, readQuery, restShape } from "./operation-shape.ts";
@@ -105,6 +106,7 @@ export function createSurface(service: Omit<RestService, "port">) {
   const routes = [
     // First: where there is a console, it shows what the plain page does.
     ...(service.console === true ? createConsoleRoutes() : []),
+    ...createDocsRoutes(),
     ...createHostRoutes({ runtime, host: about, version, turns, basePath }),
     ...createOperationRoutes({ realm, turns }),
     streams.route,

@@ -53,7 +53,7 @@ export function startRest(io: RestIo, parts: RestParts): Promise<number> {
     serve: (serving) =>
       serveHttp({ ...io, ...parts }, version, serving, (url, token) => {
         const { madeToken } = serving.http ?? {};
-        serving.log(greeting(url, { hasToken: token !== undefined, hasConsole: serving.flags.console }));
+        serving.log(greeting(url, token !== undefined, serving.flags));
         // On stdout, since logs are kept.
         if (serving.flags.json) io.stdout.write(`${JSON.stringify({ url, token: madeToken })}\n`);
         else if (madeToken !== undefined) io.stdout.write(`RKAT_TOKEN=${madeToken} (made for this run)\n`);
@@ -188,11 +188,13 @@ function pageAddress(url: string, token: string | undefined): string {
   return `${nearby(url)}/${token === undefined ? "" : `#token=${encodeURIComponent(token)}`}`;
 }
 
-function greeting(url: string, { hasToken, hasConsole }: { hasToken: boolean; hasConsole: boolean }): string {
+function greeting(url: string, hasToken: boolean, flags: Pick<RestFlags, "console" | "app">): string {
   const near = nearby(url);
   const bearer = hasToken ? ' -H "Authorization: Bearer $RKAT_TOKEN"' : "";
-  const body = `-H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'`;
-  const page = hasConsole ? `console at ${near}/` : `docs at ${near}/docs`;
+  // The module of --app decides which models there are.
+  const model = flags.app === undefined ? ',"model":"offline"' : "";
+  const body = `-H "Content-Type: application/json" -d '{"prompt":"Hello!"${model}}'`;
+  const page = flags.console ? `console at ${near}/` : `docs at ${near}/docs`;
   return `listening at ${url} (${page}); try\n  curl ${near}/sessions${bearer} ${body}`;
 }
 

@@ -12,6 +12,7 @@ import type { SessionHistory } from "@rkat/core/contract/session-info";
 import { parseParams } from "@rkat/core/contract/wire/requests";
 import { UiChatId, UiChatRequest } from "@rkat/core/contract/wire/ui-chat";
 import { fieldsOf } from "../http/body.ts";
+import { ownerOf } from "../http/callers.ts";
 import { createEventWriter } from "../http/event-writer.ts";
 import type { HttpResponse } from "../http/exchange.ts";
 import { type Answer, errorAnswer, jsonAnswer } from "../http/http-answer.ts";
@@ -67,7 +68,7 @@ export function createUiRoutes(settings: UiSettings, parts: MountParts): readonl
 async function say(place: UiPlace, request: RestRequest, response: HttpResponse): Promise<Answer | undefined> {
   const asked = parseParams(UiChatRequest, fieldsOf(request.body));
   const news = readNews(asked);
-  const chat: UiChat = { caller: request.caller.name, id: asked.id };
+  const chat: UiChat = { caller: request.caller, id: asked.id };
   if (news.words.length > 0) return answerApprovals(place, request, response, { chat, news });
   const { chats, clock, settings } = place;
   const key = keyOf(chat);
@@ -257,12 +258,11 @@ function isEnd({ type }: AgentEvent): boolean {
 }
 
 function chatIn({ caller, params }: RestRequest): UiChat {
-  return { caller: caller.name, id: parseParams(UiChatId, params.id) };
+  return { caller, id: parseParams(UiChatId, params.id) };
 }
 
-/** No name of a caller has a blank. */
 function keyOf({ caller, id }: UiChat): string {
-  return `${caller} ${id}`;
+  return `${ownerOf(caller)} ${id}`;
 }
 
 type SeqMessage = SessionHistory["messages"][number];

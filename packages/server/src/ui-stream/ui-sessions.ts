@@ -1,3 +1,4 @@
+import type { Caller } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { SessionSummary } from "@rkat/core/contract/session-info";
 import type { UiChatRequest } from "@rkat/core/contract/wire/ui-chat";
@@ -19,7 +20,7 @@ export interface UiSettings {
 
 /** A conversation as its page names it; of a caller's own. */
 export interface UiChat {
-  readonly caller: string;
+  readonly caller: Caller;
   readonly id: string;
 }
 
@@ -34,7 +35,7 @@ export async function findSession({ dispatch }: CallerRuntime, chat: UiChat): Pr
 }
 
 function labelsOf({ caller, id }: UiChat): Readonly<Record<string, string>> {
-  return { surface: "ui", "ui.chat": id, "ui.caller": caller };
+  return { surface: "ui", "ui.chat": id, "ui.caller": caller.name };
 }
 
 interface UiTurnRequest {

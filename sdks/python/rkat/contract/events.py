@@ -30,6 +30,28 @@ EVENTS: dict[str, EventRow] = {
             "extraction_required": (bool,),
         },
     ),
+    "message_queued": EventRow(
+        "a message waits in the session's inbox",
+        {
+            "session_id": (str,),
+            "message_id": (str,),
+            "when_busy": (str,),
+        },
+    ),
+    "message_delivered": EventRow(
+        "a message of the inbox reaches the model",
+        {
+            "session_id": (str,),
+            "message_id": (str,),
+        },
+    ),
+    "message_removed": EventRow(
+        "a message of the inbox does not reach the model",
+        {
+            "session_id": (str,),
+            "message_id": (str,),
+        },
+    ),
     "turn_adopted": EventRow(
         "another process continues the turn",
         {

@@ -74,6 +74,45 @@ class ClientMethods(Handle):
         )
         return answer
 
+    async def import_history(
+        self,
+        source: str,
+        source_id: str,
+        history: Sequence[Mapping[str, Any]],
+        *,
+        parent_id: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        model: str | None = None,
+        system_prompt: str | None = None,
+        after: int | None = None,
+        compactions: Sequence[options.ImportHistoryCompaction] | None = None,
+    ) -> results.ImportHistoryResult:
+        """Add a conversation of another program as a session, or what is new of it since it was last imported.
+
+        - `source`: the program that made the conversation, such as claude-code
+        - `source_id`: the id of the conversation there; with the source it decides the session's id here
+        - `parent_id`: of a sub-agent's conversation: the id there of the one that started it
+        - `labels`: labels of a new session, besides imported_from and imported_id
+        - `model`: the model that continues a new session; without it, the configured one
+        - `system_prompt`: the system prompt of a new session
+        - `after`: how many messages of the conversation come before these
+        - `history`: messages of users, of the model and of tools, oldest first
+        - `compactions`: compactions that the other program made between these messages
+        """
+        answer: results.ImportHistoryResult = await self._request(
+            "session/import_history",
+            source=source,
+            source_id=source_id,
+            parent_id=parent_id,
+            labels=labels,
+            model=model,
+            system_prompt=system_prompt,
+            after=after,
+            history=history,
+            compactions=compactions,
+        )
+        return answer
+
     async def approvals(self, *, session_id: str | None = None) -> list[results.ListApproval]:
         """List the tool calls that wait for approval, oldest first.
 
@@ -113,7 +152,7 @@ class ClientMethods(Handle):
         - `messages`: forget these messages, such as those a dry run of a query listed
         - `agent`: forget what this agent remembers
         - `memory`: with an agent: only the memory with this number
-        - `query_exact`: forget every message and memory that contains this, in any case, spacing and encoding
+        - `query_exact`: forget every message, memory and schedule that contains this, in any case, spacing and encoding
         - `query`: with dry_run: list the messages a search finds; then forget those that are meant, by messages
         - `dry_run`: change nothing: list what would be erased
         """
@@ -143,6 +182,222 @@ class ClientMethods(Handle):
         """
         answer: results.PruneResult = await self._request("memory/prune", dry_run=dry_run, limit=limit)
         return answer
+
+    async def create_schedule(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        cron: str | None = None,
+        timezone: str | None = None,
+        every: str | options.CreateScheduleEvery | None = None,
+        at: str | None = None,
+        target: Mapping[str, Any] | None = None,
+        prompt: str | Sequence[Mapping[str, Any]] | None = None,
+        session_id: str | None = None,
+        model: str | None = None,
+        tool_preset: Literal["none", "safe", "workspace", "full"] | None = None,
+        budget_limits: options.BudgetLimits | None = None,
+        misfire_policy: Mapping[str, Any] | None = None,
+        overlap_policy: Literal["skip_if_running", "allow_concurrent", "queue", "interrupt"] | None = None,
+        missing_target_policy: Literal["mark_misfired", "skip"] | None = None,
+        max_cost_per_day: float | None = None,
+        labels: Mapping[str, str] | None = None,
+        planning_horizon_days: int | None = None,
+        planning_horizon_occurrences: int | None = None,
+    ) -> results.Schedule:
+        """Create a schedule: turns that servers of the realm run at its times, with the rights of the caller.
+
+        - `name`: what people call it
+        - `description`: what it is for
+        - `trigger`: when it is due; both days of a calendar must match, and either of a cron expression that has both
+        - `cron`: minute, hour, day of month, month and day of week, such as 0 9 * * 1-5
+        - `timezone`: a time zone by its IANA name, such as Europe/Berlin
+        - `every`: the time between two occurrences, such as 30m or 1d
+        - `at`: the one time, or with every the first
+        - `target`: what it does
+        - `prompt`: the prompt: a text, or a list of content blocks
+        - `session_id`: the session; by default each run has its own
+        - `model`: the model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models
+        - `tool_preset`: none · safe, the default of rkat run: time, tasks, memory · workspace: and files, shell · full:
+        all there are
+        - `budget_limits`: limits of the sessions it makes, so of one run in a session of its own
+        - `misfire_policy`: of times that passed while no server ran: run_once, the default, runs the last; skip runs
+        none that is 30 s late; catch_up_within runs each of the last window_seconds
+        - `overlap_policy`: when it is due while it runs or its session is busy: skip_if_running, the default; queue
+        runs once afterwards; interrupt ends what runs; allow_concurrent starts another
+        - `missing_target_policy`: how an occurrence ends whose session is gone; mark_misfired by default
+        - `max_cost_per_day`: what its turns may cost between two midnights, UTC, in US dollars
+        - `labels`: labels to find it by
+        - `planning_horizon_days`: accepted; occurrences are not planned ahead
+        - `planning_horizon_occurrences`: accepted; occurrences are not planned ahead
+        """
+        answer: results.Schedule = await self._request(
+            "schedule/create",
+            name=name,
+            description=description,
+            trigger=trigger,
+            cron=cron,
+            timezone=timezone,
+            every=every,
+            at=at,
+            target=target,
+            prompt=prompt,
+            session_id=session_id,
+            model=model,
+            tool_preset=tool_preset,
+            budget_limits=budget_limits,
+            misfire_policy=misfire_policy,
+            overlap_policy=overlap_policy,
+            missing_target_policy=missing_target_policy,
+            max_cost_per_day=max_cost_per_day,
+            labels=labels,
+            planning_horizon_days=planning_horizon_days,
+            planning_horizon_occurrences=planning_horizon_occurrences,
+        )
+        return answer
+
+    async def schedules(
+        self, *, labels: Mapping[str, str] | None = None, limit: int | None = None, offset: int | None = None
+    ) -> list[results.Schedule]:
+        """List schedules, last changed first; labels must all match.
+
+        - `labels`: labels to find it by
+        - `limit`: at most so many
+        - `offset`: leave out so many first
+        """
+        answer = await self._request("schedule/list", labels=labels, limit=limit, offset=offset)
+        schedules: list[results.Schedule] = answer["schedules"]
+        return schedules
+
+    async def schedule(self, schedule_id: str) -> results.Schedule:
+        """Read a schedule: when it is due next, what it does, and whether it runs.
+
+        - `schedule_id`: the schedule, by its id
+        """
+        answer: results.Schedule = await self._request("schedule/get", schedule_id=schedule_id)
+        return answer
+
+    async def update_schedule(
+        self,
+        schedule_id: str,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        cron: str | None = None,
+        timezone: str | None = None,
+        every: str | options.CreateScheduleEvery | None = None,
+        at: str | None = None,
+        target: Mapping[str, Any] | None = None,
+        prompt: str | Sequence[Mapping[str, Any]] | None = None,
+        session_id: str | None = None,
+        model: str | None = None,
+        tool_preset: Literal["none", "safe", "workspace", "full"] | None = None,
+        budget_limits: options.BudgetLimits | None = None,
+        misfire_policy: Mapping[str, Any] | None = None,
+        overlap_policy: Literal["skip_if_running", "allow_concurrent", "queue", "interrupt"] | None = None,
+        missing_target_policy: Literal["mark_misfired", "skip"] | None = None,
+        max_cost_per_day: float | None = None,
+        labels: Mapping[str, str] | None = None,
+        planning_horizon_days: int | None = None,
+        planning_horizon_occurrences: int | None = None,
+        expected_revision: int | None = None,
+    ) -> results.Schedule:
+        """Change a schedule; from then on it acts with the rights of the caller that changed it.
+
+        - `schedule_id`: the schedule, by its id
+        - `name`: what people call it
+        - `description`: what it is for
+        - `trigger`: when it is due; both days of a calendar must match, and either of a cron expression that has both
+        - `cron`: minute, hour, day of month, month and day of week, such as 0 9 * * 1-5
+        - `timezone`: a time zone by its IANA name, such as Europe/Berlin
+        - `every`: the time between two occurrences, such as 30m or 1d
+        - `at`: the one time, or with every the first
+        - `target`: what it does
+        - `prompt`: the prompt: a text, or a list of content blocks
+        - `session_id`: the session; by default each run has its own
+        - `model`: the model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models
+        - `tool_preset`: none · safe, the default of rkat run: time, tasks, memory · workspace: and files, shell · full:
+        all there are
+        - `budget_limits`: limits of the sessions it makes, so of one run in a session of its own
+        - `misfire_policy`: of times that passed while no server ran: run_once, the default, runs the last; skip runs
+        none that is 30 s late; catch_up_within runs each of the last window_seconds
+        - `overlap_policy`: when it is due while it runs or its session is busy: skip_if_running, the default; queue
+        runs once afterwards; interrupt ends what runs; allow_concurrent starts another
+        - `missing_target_policy`: how an occurrence ends whose session is gone; mark_misfired by default
+        - `max_cost_per_day`: what its turns may cost between two midnights, UTC, in US dollars
+        - `labels`: labels to find it by
+        - `planning_horizon_days`: accepted; occurrences are not planned ahead
+        - `planning_horizon_occurrences`: accepted; occurrences are not planned ahead
+        - `expected_revision`: only if this is its revision; otherwise refuse
+        """
+        answer: results.Schedule = await self._request(
+            "schedule/update",
+            schedule_id=schedule_id,
+            name=name,
+            description=description,
+            trigger=trigger,
+            cron=cron,
+            timezone=timezone,
+            every=every,
+            at=at,
+            target=target,
+            prompt=prompt,
+            session_id=session_id,
+            model=model,
+            tool_preset=tool_preset,
+            budget_limits=budget_limits,
+            misfire_policy=misfire_policy,
+            overlap_policy=overlap_policy,
+            missing_target_policy=missing_target_policy,
+            max_cost_per_day=max_cost_per_day,
+            labels=labels,
+            planning_horizon_days=planning_horizon_days,
+            planning_horizon_occurrences=planning_horizon_occurrences,
+            expected_revision=expected_revision,
+        )
+        return answer
+
+    async def pause_schedule(self, schedule_id: str) -> results.Schedule:
+        """Pause a schedule: none of its times begins a run until it is resumed; a run goes on.
+
+        - `schedule_id`: the schedule, by its id
+        """
+        answer: results.Schedule = await self._request("schedule/pause", schedule_id=schedule_id)
+        return answer
+
+    async def resume_schedule(self, schedule_id: str) -> results.Schedule:
+        """Resume a paused schedule; times that passed meanwhile are not run.
+
+        - `schedule_id`: the schedule, by its id
+        """
+        answer: results.Schedule = await self._request("schedule/resume", schedule_id=schedule_id)
+        return answer
+
+    async def delete_schedule(self, schedule_id: str) -> results.Schedule:
+        """Delete a schedule for good; its history stays readable.
+
+        - `schedule_id`: the schedule, by its id
+        """
+        answer: results.Schedule = await self._request("schedule/delete", schedule_id=schedule_id)
+        return answer
+
+    async def occurrences(
+        self, schedule_id: str, *, include_terminal: bool | None = None, limit: int | None = None
+    ) -> list[results.Occurrence]:
+        """List a schedule's occurrences, newest first: the next time, what runs, and how each one ended.
+
+        - `schedule_id`: the schedule, by its id
+        - `include_terminal`: false leaves out those that have ended
+        - `limit`: at most so many
+        """
+        answer = await self._request(
+            "schedule/occurrences", schedule_id=schedule_id, include_terminal=include_terminal, limit=limit
+        )
+        occurrences: list[results.Occurrence] = answer["occurrences"]
+        return occurrences
 
     async def config(self) -> results.ConfigEnvelope:
         """Read the effective configuration, defaults filled in, with the generation of the realm's own layer."""
@@ -233,9 +488,12 @@ class ClientMethods(Handle):
 class SessionMethods(Handle):
     """The operations on a session."""
 
-    async def finish_turn(self) -> results.RunResult:
-        """Finish a turn whose process ended; steps that are in its log are not repeated."""
-        answer: results.RunResult = await self._request("turn/finish")
+    async def finish_turn(self, *, turn: int | None = None) -> results.RunResult:
+        """Finish a turn whose process ended; steps that are in its log are not repeated.
+
+        - `turn`: the turn, by the seq of its run_started: its end is given, also if it runs elsewhere or is over
+        """
+        answer: results.RunResult = await self._request("turn/finish", turn=turn)
         return answer
 
     async def interrupt(self) -> None:
@@ -299,6 +557,19 @@ class SessionMethods(Handle):
         )
         return answer
 
+    async def inbox(self) -> list[results.ReadInbox]:
+        """List the messages that wait in a session, the next one first."""
+        answer = await self._request("session/inbox")
+        messages: list[results.ReadInbox] = answer["messages"]
+        return messages
+
+    async def remove_inbox_message(self, message_id: str) -> None:
+        """Remove a message that waits in a session, before it reaches the model.
+
+        - `message_id`: the message, by its id
+        """
+        await self._request("session/inbox_remove", message_id=message_id)
+
     async def export(self, *, after: int | None = None, limit: int | None = None) -> results.ExportSessionResult:
         """Read a session's whole log, a page at a time, to be imported elsewhere as the same session.
 
@@ -332,6 +603,45 @@ class SessionMethods(Handle):
             remember=remember,
             calls=calls,
             reason=reason,
+        )
+        return answer
+
+    async def add_mcp_server(
+        self, server_config: options.CheckedServer, persisted: Literal[False] | None = None
+    ) -> results.AddMcpServerResult:
+        """Add an MCP server to a session: its tools are there from the next turn on.
+
+        - `server_config`: the server: a command to start, or a url
+        - `persisted`: false: the session keeps the change, and no file is written
+        """
+        answer: results.AddMcpServerResult = await self._request(
+            "mcp/add", server_config=server_config, persisted=persisted
+        )
+        return answer
+
+    async def remove_mcp_server(
+        self, server_name: str, persisted: Literal[False] | None = None
+    ) -> results.AddMcpServerResult:
+        """Remove an MCP server from a session, also a configured one: its tools are gone from the next turn on.
+
+        - `server_name`: the server, by its name
+        - `persisted`: false: the session keeps the change, and no file is written
+        """
+        answer: results.AddMcpServerResult = await self._request(
+            "mcp/remove", server_name=server_name, persisted=persisted
+        )
+        return answer
+
+    async def reload_mcp_servers(
+        self, *, server_name: str | None = None, persisted: Literal[False] | None = None
+    ) -> results.AddMcpServerResult:
+        """Connect again to an MCP server of a session, or to all of them, before the next turn.
+
+        - `server_name`: the server, by its name
+        - `persisted`: false: the session keeps the change, and no file is written
+        """
+        answer: results.AddMcpServerResult = await self._request(
+            "mcp/reload", server_name=server_name, persisted=persisted
         )
         return answer
 

@@ -50,6 +50,44 @@ class PortableBlob(TypedDict):
     """The bytes in Base64."""
 
 
+class ImportHistoryCompaction(TypedDict):
+    """`compactions` of `importHistory`."""
+
+    at: int
+    """How many messages of the conversation came before it."""
+    summary: str
+    """The summary that the other program continued with."""
+    keeps: NotRequired[int]
+    """How many of the last messages before it stayed in its context."""
+    created_at: NotRequired[str]
+    """When it was made; without it, the time of the message before it."""
+    model: NotRequired[str]
+    """The model that wrote the summary."""
+    trigger: NotRequired[Literal["threshold", "manual"]]
+    """threshold: the context was full; manual: it was asked for."""
+
+
+class CheckedServer(TypedDict):
+    """The server: a command to start, or a url."""
+
+    name: str
+    """The prefix of its tools: mcp__NAME__TOOL."""
+    command: NotRequired[str]
+    """The program to start."""
+    args: NotRequired[Sequence[str]]
+    """The program's arguments."""
+    env: NotRequired[Mapping[str, str]]
+    """The program's variables; ${NAME} in a value is a variable of the runtime."""
+    url: NotRequired[str]
+    """The address of a server that is no program."""
+    headers: NotRequired[Mapping[str, str]]
+    """Sent with each request; ${NAME} in a value is a variable of the runtime."""
+    transport: NotRequired[Literal["stdio", "streamable-http", "sse"]]
+    """Stdio for a command; streamable-http, the default, or sse for a url."""
+    connect_timeout_secs: NotRequired[float]
+    """Seconds to connect in; 10 by default."""
+
+
 class ForgetMessage(TypedDict):
     """`messages` of `forget`."""
 
@@ -57,6 +95,32 @@ class ForgetMessage(TypedDict):
     """The session, by its id."""
     seq: int
     """The message, by its seq."""
+
+
+class CreateScheduleEvery(TypedDict):
+    """`every` of `createSchedule`."""
+
+    secs: int
+    """Whole seconds."""
+    nanos: NotRequired[int]
+    """And nanoseconds."""
+
+
+class BudgetLimits(TypedDict, total=False):
+    """Limits of the sessions it makes, so of one run in a session of its own."""
+
+    max_tokens: int
+    """Tokens of the whole session, input and output."""
+    max_duration: str | CreateScheduleEvery
+    """Time for the turn, such as 30s, 5m, 1h30m."""
+    max_tool_calls: int
+    """Tool calls of the session."""
+    max_duration_secs: float
+    """The same in seconds."""
+    max_duration_ms: int
+    """The same in milliseconds."""
+    max_cost: float
+    """What the session may cost, in US dollars, such as 0.5."""
 
 
 class SkillRef(TypedDict):
@@ -157,32 +221,6 @@ class PermissionRules(TypedDict, total=False):
     """What happens to shell and patch calls without a matching rule; by default, allow."""
 
 
-class BudgetLimitsMaxDuration(TypedDict):
-    """`max_duration` of `BudgetLimits`."""
-
-    secs: int
-    """Whole seconds."""
-    nanos: NotRequired[int]
-    """And nanoseconds."""
-
-
-class BudgetLimits(TypedDict, total=False):
-    """`budget_limits` of `SessionOptions`."""
-
-    max_tokens: int
-    """Tokens of the whole session, input and output."""
-    max_duration: str | BudgetLimitsMaxDuration
-    """Time for the turn, such as 30s, 5m, 1h30m."""
-    max_tool_calls: int
-    """Tool calls of the session."""
-    max_duration_secs: float
-    """The same in seconds."""
-    max_duration_ms: int
-    """The same in milliseconds."""
-    max_cost: float
-    """What the session may cost, in US dollars, such as 0.5."""
-
-
 class CompactionSettings(TypedDict, total=False):
     """`compaction` of `SessionOptions`."""
 
@@ -225,7 +263,7 @@ class SessionOptions(TypedDict, total=False):
     preload_skills: Sequence[SkillRef]
     """Skills to load before the first prompt, of those skills/list names."""
     enable_schedule: bool
-    """Leave it out, or let it ask for nothing: there are no scheduled turns."""
+    """Leave it out, or let it ask for nothing: there are no tools for schedules; schedule/create makes one."""
     enable_workgraph: bool
     """Leave it out, or let it ask for nothing: there are no work graphs."""
     enable_mob: bool
@@ -344,7 +382,7 @@ class TurnOptions(TypedDict, total=False):
     preload_skills: Sequence[SkillRef]
     """Skills to load before the first prompt, of those skills/list names."""
     enable_schedule: bool
-    """Leave it out, or let it ask for nothing: there are no scheduled turns."""
+    """Leave it out, or let it ask for nothing: there are no tools for schedules; schedule/create makes one."""
     enable_workgraph: bool
     """Leave it out, or let it ask for nothing: there are no work graphs."""
     enable_mob: bool
@@ -424,6 +462,10 @@ class TurnOptions(TypedDict, total=False):
     """Remove the session's provider_params first."""
     change_settings: TurnOptionsChangeSettings
     """Settings that change from this turn on, also of a session that has run; null removes a setting."""
+    when_busy: Literal["reject", "queue", "steer", "interrupt"]
+    """While the session is busy: reject, the default · queue, run after · steer, show it to the running turn ·
+    interrupt it, then run.
+    """
     after_seq: int
     """Run only if this is the session's last seq; otherwise refuse; for clients that must not be overtaken."""
     tool_overlay: ToolOverlay

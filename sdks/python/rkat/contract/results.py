@@ -304,6 +304,30 @@ class ForkedSession(TypedDict):
     """The number of messages the new session begins with."""
 
 
+class InboxSource(TypedDict):
+    """`source` of `ReadInbox`."""
+
+    type: Literal["user", "job", "goal", "session", "schedule"]
+    """User, or what sent it on its own."""
+    id: NotRequired[str]
+    """The id of that job, session or schedule."""
+
+
+class ReadInbox(TypedDict):
+    """What `readInbox` answers."""
+
+    message_id: str
+    """The message, by its id."""
+    when_busy: Literal["reject", "queue", "steer", "interrupt"]
+    """How it was sent: steer and interrupt go before queue."""
+    source: InboxSource
+    """Who sent it."""
+    text: str
+    """The beginning of its text."""
+    queued_at: str
+    """When it was queued, as ISO 8601."""
+
+
 class PortableEntry(TypedDict):
     """`entries` of `ExportSessionResult`."""
 
@@ -341,6 +365,23 @@ class ImportSessionResult(TypedDict):
     """The last seq that is there now."""
     complete: bool
     """Whether the import is complete."""
+
+
+class ImportHistoryResult(TypedDict):
+    """What `importHistory` answers."""
+
+    session_id: str
+    """The session's id here, the same for every import of the conversation."""
+    messages: int
+    """The messages of the conversation that are there now."""
+    added: int
+    """Of them, those that this call added."""
+    replaced: int
+    """Messages of an earlier import that are different now; the log keeps the earlier ones."""
+    compactions: int
+    """The compactions that this call added."""
+    skipped: NotRequired[str]
+    """Why nothing was added, although the conversation has more messages."""
 
 
 class ExportAgentResult(TypedDict):
@@ -399,6 +440,23 @@ class AnswerApprovalResult(TypedDict):
     """That the answer is stored."""
     waiting_calls: int
     """Calls of the turn that still wait."""
+
+
+class AddMcpServerResult(TypedDict):
+    """What `addMcpServer` answers."""
+
+    session_id: str
+    """The session's id."""
+    operation: Literal["add", "remove", "reload"]
+    """What was asked for."""
+    server_name: NotRequired[str]
+    """The server; absent for all."""
+    status: Literal["staged"]
+    """Stored, and holds from the next turn on."""
+    persisted: Literal[False]
+    """That no file was written."""
+    applied_at_turn: int
+    """The number of that turn."""
 
 
 class RewriteCommitSelection(TypedDict):
@@ -499,7 +557,7 @@ class ContextPart(TypedDict):
     """`parts` of `SessionContext`."""
 
     kind: str
-    """System, summary, work_state (the end of the summary's message), pinned, expanded or turn."""
+    """System, summary, work_state (the end of the summary's message), agents_md, pinned, expanded or turn."""
     seqs: list[int]
     """The first and the last seq of its messages."""
     estimated_tokens: int
@@ -510,6 +568,7 @@ SessionContextKindKind: TypeAlias = Literal[
     "system",
     "summary",
     "work_state",
+    "agents_md",
     "pinned",
     "expanded",
     "turn",
@@ -989,6 +1048,8 @@ class ReadSummarySource(TypedDict):
     """The sentence, bullet or row, as it stands in the summary."""
     seqs: list[int]
     """The messages it comes from, by their seqs, the likeliest first; at most 4."""
+    origin: NotRequired[Literal["user", "model", "import", "tool"]]
+    """The least trusted origin of these messages: user, model, import or tool; absent without messages."""
     doubt: NotRequired[Literal["invented", "doubtful"]]
     """invented: it says what no source says; doubtful: a source excludes it, or none has its words."""
 
@@ -1371,10 +1432,12 @@ class ForgetResultLog(TypedDict):
     """The session."""
     agent: NotRequired[str]
     """Or the agent."""
+    schedule_id: NotRequired[str]
+    """Or the schedule; it is deleted, unless only an earlier definition of it is erased."""
     all: bool
     """Whether all of it is erased."""
     messages: int
-    """Erased messages, memories and notes."""
+    """Erased messages, memories, notes and definitions of schedules."""
     cut: int
     """Summaries that lost sentences."""
     holes: list[SeqRange]
@@ -1388,6 +1451,8 @@ class ForgetResultGoing(TypedDict):
     """The session it is of."""
     agent: NotRequired[str]
     """The agent whose memory or note it is."""
+    schedule_id: NotRequired[str]
+    """The schedule whose definition it is."""
     seq: int
     """Its number in the log."""
     kind: str
@@ -1440,6 +1505,8 @@ class ForgetReceiptQuotedIn(TypedDict):
     """The session it is of."""
     agent: NotRequired[str]
     """Or the agent."""
+    schedule_id: NotRequired[str]
+    """Or the schedule."""
     seq: int
     """Its number in the log."""
 
@@ -1467,7 +1534,7 @@ class ForgetReceipt(TypedDict):
     by: NotRequired[str]
     """The name of the caller."""
     logs: list[ForgetResultLog]
-    """The sessions and agents with erased content."""
+    """The sessions, agents and schedules with erased content."""
     blobs: int
     """Files kept beside the logs that were removed."""
     settings: NotRequired[int]
@@ -1497,9 +1564,9 @@ class ForgetResult(TypedDict):
     dry_run: bool
     """Whether nothing was changed."""
     logs: list[ForgetResultLog]
-    """The sessions and agents with erased content, or that would have it."""
+    """The sessions, agents and schedules with erased content, or that would have it."""
     going: list[ForgetResultGoing]
-    """The messages, memories and notes to erase, at most 1,000."""
+    """The messages, memories, notes and definitions of schedules to erase, at most 1,000."""
     more: int
     """Of them, those that are not listed."""
     settings: NotRequired[int]
@@ -1645,6 +1712,103 @@ class PortableBlob(TypedDict):
     """What it holds, such as text/plain."""
     data: str
     """The bytes in Base64."""
+
+
+class ScheduleTrigger(TypedDict):
+    """`trigger` of `Schedule`."""
+
+    type: str
+    """Its kind."""
+
+
+class Schedule(TypedDict):
+    """What `createSchedule` answers."""
+
+    name: NotRequired[str]
+    """What people call it."""
+    description: NotRequired[str]
+    """What it is for."""
+    trigger: ScheduleTrigger
+    """When it is due, as it was given."""
+    target: ScheduleTrigger
+    """What it does, as it was given."""
+    misfire_policy: dict[str, Any]
+    """Of times that passed while no server ran: run_once, the default, runs the last; skip runs none that is 30 s late;
+    catch_up_within runs each of the last window_seconds.
+    """
+    overlap_policy: Literal["skip_if_running", "allow_concurrent", "queue", "interrupt"]
+    """When it is due while it runs or its session is busy: skip_if_running, the default; queue runs once afterwards;
+    interrupt ends what runs; allow_concurrent starts another.
+    """
+    missing_target_policy: Literal["mark_misfired", "skip"]
+    """How an occurrence ends whose session is gone; mark_misfired by default."""
+    max_cost_per_day: NotRequired[float]
+    """What its turns may cost a day, in US dollars."""
+    labels: dict[str, str]
+    """Labels to find it by, and of the sessions it makes."""
+    schedule_id: str
+    """The schedule's id."""
+    phase: Literal["active", "paused", "deleted"]
+    """active: it runs; paused: it does not until it is resumed; deleted: never again."""
+    phase_reason: NotRequired[str]
+    """Why it was paused, if not by request."""
+    revision: int
+    """Grows with every change of what it is."""
+    next_due_at_utc: NotRequired[str]
+    """When it is due next; absent if never again."""
+    next_occurrence_ordinal: int
+    """The number of the next occurrence."""
+    running: int
+    """Occurrences that have not ended."""
+    caller: NotRequired[str]
+    """The name of the token with whose rights it acts."""
+    cost_today: NotRequired[float]
+    """What its turns have cost since midnight, UTC, in US dollars."""
+    created_at_utc: str
+    """When it was made."""
+    updated_at_utc: str
+    """When it last changed, or was due."""
+
+
+OccurrencePhase: TypeAlias = Literal[
+    "pending",
+    "awaiting_completion",
+    "completed",
+    "skipped",
+    "misfired",
+    "delivery_failed",
+]
+
+
+class Occurrence(TypedDict):
+    """What `listOccurrences` answers."""
+
+    occurrence_id: str
+    """The occurrence's id: of a schedule and a time, always the same."""
+    schedule_id: str
+    """The schedule's id."""
+    schedule_revision: int
+    """The revision of the schedule."""
+    occurrence_ordinal: int
+    """Its number."""
+    phase: OccurrencePhase
+    """pending: it is due next; awaiting_completion: it runs; any other: it has ended."""
+    due_at_utc: str
+    """When it is, or was, due."""
+    missed_since_utc: NotRequired[str]
+    """The first of the times before it that passed without a run."""
+    claimed_at_utc: NotRequired[str]
+    """When a server took it."""
+    completed_at_utc: NotRequired[str]
+    """When it ended."""
+    failure_class: NotRequired[Literal["target_missing", "target_busy", "runtime_rejected", "internal_error"]]
+    """Why it did not complete."""
+    failure_detail: NotRequired[str]
+    """The same in a sentence."""
+    session_id: NotRequired[str]
+    """The session it ran in."""
+    cost: NotRequired[float]
+    """What its turn cost, in US dollars."""
 
 
 class ConfigEnvelope(TypedDict):

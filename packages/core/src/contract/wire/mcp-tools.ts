@@ -2,6 +2,7 @@ import type { core } from "zod";
 import { CompactionSettings } from "../compaction.ts";
 import { HooksOverride } from "../hook.ts";
 import { nonnegative, SkillRef, UNSERVED } from "../input.ts";
+import { MemorySearch } from "../memory.ts";
 import { CLIENT_TOOLS_MAX, ClientTool, ContentBlock } from "../message.ts";
 import { PermissionRules } from "../permission.ts";
 import { ForkReplacing, RewriteMessage } from "../rewrite.ts";
@@ -100,6 +101,9 @@ function masked<K extends string>(fields: Readonly<Record<K, unknown>>): Record<
 export const RunTool = NewSession.omit(UNTOLD).extend(turnExtras);
 export const ResumeTool = FurtherTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }).extend(turnExtras);
 
+/** What the methods of a task take. */
+export const TaskRequest = z.object({ taskId: z.string({ error: "write the id of a task" }) });
+
 const StreamId = z.string().min(1).describe("the stream, as meerkat_event_stream_open answered");
 const READ_MS_MAX = 600_000;
 
@@ -124,6 +128,15 @@ export const EXTRA_TOOLS = {
     summary: "End a subscription to a session's events.",
     input: z.strictObject({ stream_id: StreamId }),
   },
+} as const;
+
+/** The tool that a memory server has besides: what compactions removed, with what their receipts say of it. */
+export const RECALL_TOOL = {
+  name: "recall_compacted",
+  summary:
+    "Search what compactions removed from the contexts of this project's sessions, with their receipts: how many specifics each " +
+    "removed, and those that its summary does not contain.",
+  input: MemorySearch.pick({ query: true, limit: true, session_id: true, token_budget: true }),
 } as const;
 
 export type ExtraTool = keyof typeof EXTRA_TOOLS;

@@ -1,22 +1,24 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { ReadBuffer, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
-  ErrorCode,
-  McpError,
-  ResultSchema,
-  ToolListChangedNotificationSchema,
-} from "@modelcontextprotocol/sdk/types.js";
+  Client,
+  ProtocolError,
+  ReadBuffer,
+  SdkError,
+  SdkErrorCode,
+  serializeMessage,
+  type Transport,
+} from "@modelcontextprotocol/client";
 import { messageOf } from "../../contract/error.ts";
+import { z } from "../../contract/schema.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import { CONTRACT_VERSION } from "../../contract/wire/version.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { McpServerConfig } from "../../ports/tool.ts";
+import type { McpLogins, McpServerConfig } from "../../ports/tool.ts";
 import { createOutputTail, signalGroup } from "../command.ts";
 import type { Env } from "../shell.ts";
+import { hasOwnAuthorization, isLoginNeeded } from "./login.ts";
 import { createUrlTransport, type Line, LOST } from "./url-transport.ts";
-import { fillHeaders, serverEnv } from "./variables.ts";
+import { serverEnv } from "./variables.ts";
 
 export interface Connection {
   /** False once the server has gone; then another connection must be opened. */
@@ -26,6 +28,8 @@ export interface Connection {
   list(signal: AbortSignal): Promise<readonly unknown[]>;
   /** Throws errors for the model; an abort is forwarded to the server. */
   call(tool: string, args: JsonObject, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
+  /** Ends it once no call uses it. */
+  retire(): Promise<void>;
   /** Ends the server or the connection in bounded time. */
   close(): Promise<void>;
 }
@@ -34,6 +38,7 @@ export interface ConnectionPlace {
   readonly env: Env;
   readonly root: string;
   readonly clock: Clock;
+  readonly logins?: McpLogins | undefined;
 }
 
 const PAGES_MAX = 64;
@@ -46,55 +51,54 @@ export async function openConnection(
   place: ConnectionPlace,
   signal: AbortSignal,
 ): Promise<Connection> {
-  const { transport, ending, farewell } = await createTransport(server, place);
-  const { major, minor, patch } = CONTRACT_VERSION;
-  const client = new Client({ name: "rkat", version: `${major}.${minor}.${patch}` });
+  const opened = await connect(server, place, signal);
+  const { client, transport, ending, farewell } = opened;
+  const isModern = client.getProtocolEra() === "modern";
   let isOpen = true;
-  let isStale = false;
   let calls = 0;
   client.onclose = () => {
     isOpen = false;
   };
-  client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
-    isStale = true;
+  // Changes are no longer reported: another connection lists the tools again.
+  void client.autoOpenedSubscription?.closed.then((by) => {
+    if (by === "local") return;
+    isOpen = false;
+    if (calls === 0) void transport.close();
   });
   const ask = (method: string, params: JsonObject, until: AbortSignal) =>
-    client.request({ method, params }, ResultSchema, { signal: until, timeout: NO_TIMEOUT_MS });
-  try {
-    // Some steps ignore the signal, and a server may be silent in any of them.
-    await Promise.race([client.connect(transport, { signal, timeout: NO_TIMEOUT_MS }), abortOf(signal)]);
-  } catch (thrown) {
-    await transport.close();
-    throw new Error(ending() ?? reasonOf(thrown), { cause: thrown });
-  }
+    client.request({ method, params }, AnyResult, { signal: until, timeout: NO_TIMEOUT_MS });
   return {
     get isOpen() {
       return isOpen;
     },
     get isStale() {
-      return isStale;
+      return opened.isStale;
     },
     list: async (until) => {
-      isStale = false; // Before the question: a change while it is answered is another one.
+      opened.isStale = false; // Before the question: a change while it is answered is another one.
       if (client.getServerCapabilities()?.tools === undefined) return [];
       try {
-        return await readPages((page) => ask("tools/list", page, until));
+        if (!isModern) return await readPages((page) => ask("tools/list", page, until));
+        return (await client.listTools({}, { signal: until, timeout: NO_TIMEOUT_MS, cacheMode: "refresh" })).tools;
       } catch (thrown) {
-        isStale = true;
-        throw new Error(ending() ?? reasonOf(thrown), { cause: thrown });
+        opened.isStale = true;
+        throw new Error(isRefused(server, thrown) ? loginText(server) : (ending() ?? reasonOf(thrown)), {
+          cause: thrown,
+        });
       }
     },
     call: async (tool, args, until) => {
       calls += 1;
       try {
-        return await ask("tools/call", { name: tool, arguments: args }, until);
+        const params = { name: tool, arguments: args };
+        if (!isModern) return await ask("tools/call", params, until);
+        return await client.callTool(params, { signal: until, timeout: NO_TIMEOUT_MS });
       } catch (thrown) {
-        // A server may answer with the code that the SDK uses for a closed connection.
-        const isLost = thrown instanceof McpError && thrown.data === LOST;
-        const isAnswer =
-          thrown instanceof McpError && (isOpen || thrown.code !== ErrorCode.ConnectionClosed) && !isLost;
-        if (until.aborted || isAnswer) throw new Error(reasonOf(thrown), { cause: thrown });
+        const isLost = thrown instanceof ProtocolError && thrown.data === LOST;
+        if (until.aborted || (isAnswer(thrown) && !isLost)) throw new Error(reasonOf(thrown), { cause: thrown });
         isOpen = false; // An address that does not answer may have forgotten us; the next use says hello again.
+        if (isRefused(server, thrown))
+          throw new Error(`MCP server ${server.name} cannot be used: ${loginText(server)}`, { cause: thrown });
         const how = ending() ?? (isLost ? reasonOf(thrown) : `it could not be reached: ${reasonOf(thrown)}`);
         const advice = "the call may or may not have taken effect, and the next one reconnects";
         throw new Error(`MCP server ${server.name} failed during the call: ${how}; ${advice}`, { cause: thrown });
@@ -104,11 +108,90 @@ export async function openConnection(
         if (!isOpen && calls === 0) await transport.close();
       }
     },
+    retire: async () => {
+      isOpen = false;
+      if (calls > 0) return;
+      await farewell();
+      await transport.close();
+    },
     close: async () => {
       if (isOpen) await farewell();
       await transport.close();
     },
   };
+}
+
+interface Opened extends Line {
+  readonly client: Client;
+  isStale: boolean;
+}
+
+/** Servers of the 2025 versions and of 2026-07-28, by asking `server/discover` first. */
+async function connect(
+  server: McpServerConfig,
+  place: ConnectionPlace,
+  signal: AbortSignal,
+  known?: "legacy",
+): Promise<Opened> {
+  const line = createTransport(server, place);
+  const { major, minor, patch } = CONTRACT_VERSION;
+  const onChanged = (): void => {
+    opened.isStale = true;
+  };
+  const client = new Client(
+    { name: "rkat", version: `${major}.${minor}.${patch}` },
+    {
+      versionNegotiation: {
+        // The older protocol of events at an address is of 2024.
+        mode: "url" in server && server.transport === "sse" ? "legacy" : "auto",
+        probe: { timeoutMs: "url" in server ? NO_TIMEOUT_MS : SILENCE_MS },
+      },
+      listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
+      listMaxPages: PAGES_MAX,
+    },
+  );
+  const opened: Opened = { ...line, client, isStale: false };
+  try {
+    const prior = known === undefined ? {} : { prior: { kind: known } };
+    // Some steps ignore the signal, and a server may be silent in any of them.
+    await Promise.race([client.connect(line.transport, { signal, timeout: NO_TIMEOUT_MS, ...prior }), abortOf(signal)]);
+    return opened;
+  } catch (thrown) {
+    await line.transport.close();
+    // Some servers of the 2025 versions end, or fail, at a first message that is not theirs.
+    const isUnclear = isCode(thrown, SdkErrorCode.EraNegotiationFailed) && known === undefined && !signal.aborted;
+    if (isUnclear) return connect(server, place, signal, "legacy");
+    throw new Error(isRefused(server, thrown) ? loginText(server) : (line.ending() ?? reasonOf(thrown)), {
+      cause: thrown,
+    });
+  }
+}
+
+function isRefused(server: McpServerConfig, thrown: unknown): boolean {
+  return "url" in server && !hasOwnAuthorization(server) && isLoginNeeded(thrown);
+}
+
+function loginText({ name }: McpServerConfig): string {
+  return `it requires a login; run rkat mcp login ${name}, or set its headers`;
+}
+
+/** Programs that ignore unknown messages are of the 2025 versions; half of the default `connect_timeout`. */
+const SILENCE_MS = 5_000;
+
+/** Servers of the 2025 versions often break rules of results that do not matter here. */
+const AnyResult = z.record(z.string(), z.unknown());
+
+function isCode(thrown: unknown, ...codes: readonly SdkErrorCode[]): boolean {
+  return thrown instanceof SdkError && codes.includes(thrown.code);
+}
+
+/** Whether the server has answered: with an error, or with something that cannot be used. */
+function isAnswer(thrown: unknown): boolean {
+  // The last one: it asks for a person's input, which it was told it cannot have.
+  const { InvalidResult, UnsupportedResultType, CapabilityNotSupported } = SdkErrorCode;
+  return (
+    thrown instanceof ProtocolError || isCode(thrown, InvalidResult, UnsupportedResultType, CapabilityNotSupported)
+  );
 }
 
 async function readPages(ask: (page: JsonObject) => Promise<Readonly<JsonObject>>): Promise<readonly unknown[]> {
@@ -131,8 +214,8 @@ function abortOf(signal: AbortSignal): Promise<never> {
   });
 }
 
-async function createTransport(server: McpServerConfig, { env, root, clock }: ConnectionPlace): Promise<Line> {
-  if ("url" in server) return createUrlTransport(server, fillHeaders(server.headers ?? {}, env), clock);
+function createTransport(server: McpServerConfig, { env, root, clock, logins }: ConnectionPlace): Line {
+  if ("url" in server) return createUrlTransport(server, { env, clock, logins });
   const { command, args = [] } = server;
   const program = { command, args, env: serverEnv(server.env ?? {}, env), folder: root };
   const transport = createChildTransport(program, clock);
@@ -156,6 +239,9 @@ interface ServerProgram {
 }
 
 interface ChildTransport extends Transport {
+  /** By these two the SDK knows that silence is an older server, not an outage. */
+  readonly pid: number | undefined;
+  readonly stderr: null;
   /** How the program ended with its last output; undefined while it runs. */
   ending(): string | undefined;
 }
@@ -214,6 +300,10 @@ function createChildTransport(program: ServerProgram, clock: Clock): ChildTransp
   };
 
   const transport: ChildTransport = {
+    get pid() {
+      return child?.pid;
+    },
+    stderr: null,
     ending: () => ending,
     start: () =>
       new Promise((resolve, reject) => {

@@ -7,20 +7,27 @@ import type { Clock } from "../../ports/clock.ts";
 import { loadOptional } from "../../ports/package-file.ts";
 import type { Effects, McpServerConfig, Tool, ToolOutput } from "../../ports/tool.ts";
 import type { Connection, ConnectionPlace } from "./connection.ts";
+import { secretsOfLogin } from "./variables.ts";
 
 /** The tools of MCP servers; all sessions share the connections. */
 export interface McpTools {
   /**
    * Connects in parallel to servers that are due, and lists changed tools again. Resolves when done or aborted, and
-   * never rejects: a server that does not answer is left out with a warning.
+   * never rejects: a server that does not answer is left out with a warning. A session's changes say which servers it does
+   * not have, and when it asked for another connection.
    */
-  prepare(signal: AbortSignal): Promise<void>;
+  prepare(signal: AbortSignal, changes?: ServerChanges): Promise<void>;
   /** The tools as of the last `prepare`; starts nothing. */
   tools(): readonly Tool[];
   /** The state of each server, in configured order. */
   report(): readonly McpServerReport[];
   /** Ends every connection and program in bounded time. */
   close(): Promise<void>;
+}
+
+interface ServerChanges {
+  readonly removed?: readonly string[] | undefined;
+  readonly reloaded?: Readonly<Record<string, number>> | undefined;
 }
 
 export interface McpServerReport {
@@ -38,8 +45,9 @@ export function createMcpTools(servers: readonly McpServerConfig[], parts: SlotP
   }));
   const all = slots.flatMap(({ slot }) => slot ?? []);
   return {
-    prepare: async (signal) => {
-      const ready = Promise.all(all.map((slot) => slot.prepare()));
+    prepare: async (signal, { removed = [], reloaded = {} } = {}) => {
+      const wanted = slots.filter(({ server }) => !removed.includes(server.name));
+      const ready = Promise.all(wanted.map(({ server, slot }) => slot?.prepare(reloaded[server.name])));
       const { promise: aborted, resolve } = Promise.withResolvers<void>();
       const onAbort = (): void => resolve();
       if (signal.aborted) resolve();
@@ -68,8 +76,11 @@ export interface SlotParts extends ConnectionPlace, Pick<ListedBy, "requireSound
 
 /** One server: its connection, or when to retry. */
 interface ServerSlot {
-  /** Connects when due, and lists changed tools again. A failure is reported once; never rejects. */
-  prepare(): Promise<void>;
+  /**
+   * Connects when due, and lists changed tools again; a connection from before a time is replaced. A failure is reported
+   * once; never rejects.
+   */
+  prepare(reloadedAtMs?: number): Promise<void>;
   /** The tools as of the last `prepare`; none while the server is down. */
   tools(): readonly Tool[];
   /** Why the server is down; undefined if it is up. */
@@ -77,7 +88,7 @@ interface ServerSlot {
   close(): Promise<void>;
 }
 
-const NO_SDK = "MCP servers need a package that is not installed; run npm install @modelcontextprotocol/sdk";
+const NO_SDK = "MCP servers need a package that is not installed; run npm install @modelcontextprotocol/client";
 const RETRY_FIRST_MS = 5_000;
 const RETRY_MS_MAX = 300_000;
 
@@ -92,6 +103,7 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
   let failure: string | undefined;
   let failures = 0;
   let retryAtMs = 0;
+  let openedAtMs = 0;
 
   const inTime = <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
     withTimeout({ clock, timeoutMs, closed: closing.signal }, work);
@@ -127,6 +139,7 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
     if (connection?.isOpen) return connection;
     if (closing.signal.aborted) throw new Error("this runtime is closed");
     if (opening === undefined && failure !== undefined && clock.now() < retryAtMs) throw new Error(failure);
+    if (opening === undefined) openedAtMs = clock.now();
     opening ??= open().finally(() => {
       opening = undefined;
     });
@@ -141,17 +154,26 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
         retryAtMs = clock.now() + Math.min(RETRY_MS_MAX, RETRY_FIRST_MS * 2 ** failures);
         failures += 1;
       }
-      failure = messageOf(thrown);
+      // A server may repeat what it was sent.
+      const hidden = (text: string, secret: string): string => text.replaceAll(secret, "[redacted]");
+      failure = secretsOfLogin(server, parts.logins).reduce(hidden, messageOf(thrown));
       tools = [];
-      throw thrown;
+      throw new Error(failure, { cause: thrown });
     }
   };
 
   return {
-    tools: () => tools,
+    tools: () => {
+      const secrets = secretsOfLogin(server, parts.logins);
+      return secrets.length === 0 ? tools : tools.map((tool) => ({ ...tool, secrets }));
+    },
     failure: () => failure ?? (connection?.isOpen ? undefined : "it was not waited for"),
-    prepare: async () => {
+    prepare: async (reloadedAtMs = 0) => {
       try {
+        if (openedAtMs < reloadedAtMs) {
+          retryAtMs = 0;
+          await connection?.retire();
+        }
         const to = await connect();
         if (!to.isStale) return;
         await list(to).catch((thrown: unknown) => {
@@ -264,7 +286,7 @@ function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool 
     name: offeredName(server.name, name),
     description: description.slice(0, DESCRIPTION_CHARS_MAX),
     inputSchema: schema,
-    mcp: { server: server.name, tool: name },
+    mcp: { server: server.name, tool: name, fingerprint: fingerprintOf(server.name, parsed.data) },
     effects: effectsOf(annotations),
     ...(server.timeoutMs === undefined ? {} : { timeoutMs: server.timeoutMs }),
     execute: async (args, { signal }) => {
@@ -277,6 +299,13 @@ function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool 
       }
     },
   };
+}
+
+const FINGERPRINT_CHARS = 32;
+
+function fingerprintOf(server: string, { name, description, inputSchema, annotations }: z.infer<typeof ListedTool>) {
+  const text = JSON.stringify([server, name, description, inputSchema, annotations]);
+  return hash("sha256", text).slice(0, FINGERPRINT_CHARS);
 }
 
 function nameOf(raw: unknown): string {

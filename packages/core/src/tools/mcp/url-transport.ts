@@ -1,8 +1,19 @@
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { ErrorCode, isJSONRPCRequest, isJSONRPCResultResponse } from "@modelcontextprotocol/sdk/types.js";
+import {
+  isJSONRPCErrorResponse,
+  isJSONRPCRequest,
+  isJSONRPCResultResponse,
+  SSEClientTransport,
+  type SSEClientTransportOptions,
+  SseError,
+  StreamableHTTPClientTransport,
+  type Transport,
+} from "@modelcontextprotocol/client";
 import { messageOf } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { McpAddress } from "../../ports/tool.ts";
+import type { McpAddress, McpLogins } from "../../ports/tool.ts";
+import type { Env } from "../shell.ts";
+import { authorizeBy, hasOwnAuthorization } from "./login.ts";
+import { fillHeaders } from "./variables.ts";
 
 export interface Line {
   readonly transport: Transport;
@@ -18,19 +29,17 @@ export const LOST: object = Object.freeze({ reason: "no answer can come" });
 const FAREWELL_MS = 300;
 
 /** A server at an address. When the server dies, the SDK lets calls time out; here they fail at once. */
-export async function createUrlTransport(
+export function createUrlTransport(
   server: McpAddress,
-  headers: Record<string, string>,
-  clock: Clock,
-): Promise<Line> {
+  { env, clock, logins }: { readonly env: Env; readonly clock: Clock; readonly logins: McpLogins | undefined },
+): Line {
   const url = new URL(server.url);
-  const requestInit = { headers };
-  if (server.transport === "sse") return createEventLine(url, requestInit);
-  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  const requestInit = { headers: fillHeaders(server.headers ?? {}, env) };
+  const authorized = hasOwnAuthorization(server) ? {} : { authProvider: authorizeBy(server, logins) };
+  if (server.transport === "sse") return createEventLine(url, { requestInit, ...authorized });
   const answers = watchAnswers();
-  const http = new StreamableHTTPClientTransport(url, { requestInit, fetch: answers.fetch });
-  // `as`: the SDK's own class, whose optional fields differ from its interface.
-  const transport = answers.over(http as Transport);
+  const http = new StreamableHTTPClientTransport(url, { requestInit, ...authorized, fetch: answers.fetch });
+  const transport = answers.over(http);
   const farewell = async (): Promise<void> => {
     const done = new AbortController();
     // A server that no longer answers need not be notified.
@@ -41,9 +50,8 @@ export async function createUrlTransport(
 }
 
 /** All answers come over one stream: when it ends, the server is gone, even if another could be opened. */
-async function createEventLine(url: URL, requestInit: RequestInit): Promise<Line> {
-  const { SSEClientTransport, SseError } = await import("@modelcontextprotocol/sdk/client/sse.js");
-  const transport = new SSEClientTransport(url, { requestInit });
+function createEventLine(url: URL, options: SSEClientTransportOptions): Line {
+  const transport = new SSEClientTransport(url, options);
   let ending: string | undefined;
   transport.onerror = (error) => {
     if (!(error instanceof SseError) || ending !== undefined) return;
@@ -53,74 +61,54 @@ async function createEventLine(url: URL, requestInit: RequestInit): Promise<Line
   return { transport, ending: () => ending, farewell: async () => {} };
 }
 
-interface Waiting {
-  /** State of the stream for its answer. */
-  stream: "none" | "open" | "ended";
-  /** The server promised to resume the stream; the SDK asks it to. */
-  isResumable: boolean;
-}
-
+const BROKEN = /^SSE stream disconnected: (?:\w*Error: )?/;
 const RESUMED_IN_VAIN = /^Maximum reconnection attempts/;
+/** JSON-RPC's first code for errors of implementations. */
+const SERVER_ERROR = -32_000;
 
 /** Answers a request with an error as soon as its own answer can no longer come. */
 function watchAnswers() {
-  const waiting = new Map<string | number, Waiting>();
-  let inner: Transport | undefined;
-
-  const lose = (id: string | number, why: string): void => {
-    if (!waiting.delete(id)) return;
-    inner?.onmessage?.({ jsonrpc: "2.0", id, error: { code: ErrorCode.ConnectionClosed, message: why, data: LOST } });
-  };
-  const loseResumed = (why: string): void => {
-    for (const [id, { stream }] of waiting) if (stream === "ended") lose(id, why);
-  };
-  /** Data that arrived with the end of a stream is read after it: let the SDK process it first. */
-  const endLater = (id: string | number, how: string): void => {
-    setImmediate(() => {
-      const request = waiting.get(id);
-      if (request === undefined) return;
-      request.stream = "ended";
-      if (!request.isResumable) lose(id, how);
-    });
-  };
+  /** By the request's id, whether its answer is a stream. */
+  const waiting = new Map<string | number, { isStream: boolean }>();
+  let how: string | undefined;
   return {
     fetch: async (url: string | URL, init?: RequestInit): Promise<Response> => {
       const response = await fetch(url, init);
-      const id = init?.method === "POST" ? idOf(init.body) : undefined;
-      const request = id === undefined ? undefined : waiting.get(id);
+      const request = init?.method === "POST" ? waiting.get(idOf(init.body) ?? "") : undefined;
       const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
-      if (id === undefined || request === undefined || !response.ok || !isStream || response.body === null)
-        return response;
-      request.stream = "open";
-      const { status, statusText, headers } = response;
-      return new Response(
-        watched(response.body, (how) => endLater(id, how)),
-        { status, statusText, headers },
-      );
+      if (request !== undefined) request.isStream = response.ok && isStream;
+      return response;
     },
     over: (transport: Transport): Transport => {
-      inner = transport;
-      transport.onmessage = (message) => {
-        if (isJSONRPCResultResponse(message) || "error" in message) waiting.delete(message.id ?? "");
+      const lose = (id: string | number, message: string): void => {
+        if (!waiting.delete(id)) return;
+        transport.onmessage?.({ jsonrpc: "2.0", id, error: { code: SERVER_ERROR, message, data: LOST } });
       };
-      transport.onerror = (error) => {
-        if (RESUMED_IN_VAIN.test(error.message)) loseResumed("its answer broke off and could not be resumed");
+      transport.onmessage = (message) => {
+        if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) waiting.delete(message.id ?? "");
+      };
+      // The SDK says why a stream has ended right before it says that it has.
+      transport.onerror = ({ message }) => {
+        if (BROKEN.test(message)) how = `its answer broke off: ${message.replace(BROKEN, "")}`;
+        if (RESUMED_IN_VAIN.test(message)) how = "its answer broke off and could not be resumed";
       };
       const send = transport.send.bind(transport);
       transport.send = async (message, options) => {
-        if (!isJSONRPCRequest(message)) return send(message, options);
-        const request: Waiting = { stream: "none", isResumable: false };
+        // The SDK itself watches the stream of changes.
+        if (!isJSONRPCRequest(message) || options?.onRequestStreamEnd !== undefined) return send(message, options);
+        const request = { isStream: false };
         waiting.set(message.id, request);
-        const onresumptiontoken = (): void => {
-          request.isResumable = true;
+        const onRequestStreamEnd = (): void => {
+          lose(message.id, how ?? "it ended the stream of its answer before the answer");
+          how = undefined;
         };
         try {
-          await send(message, { ...options, onresumptiontoken });
+          await send(message, { ...options, onRequestStreamEnd });
         } catch (thrown) {
           waiting.delete(message.id);
           throw thrown;
         }
-        if (request.stream === "none") lose(message.id, "it accepted the request and sent no answer");
+        if (!request.isStream) lose(message.id, "it accepted the request and sent no answer");
       };
       return transport;
     },
@@ -131,23 +119,4 @@ function watchAnswers() {
 function idOf(body: unknown): string | number | undefined {
   const message: unknown = typeof body === "string" ? JSON.parse(body) : undefined;
   return isJSONRPCRequest(message) ? message.id : undefined;
-}
-
-function watched(body: ReadableStream<Uint8Array>, ended: (how: string) => void): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  return new ReadableStream({
-    pull: async (controller) => {
-      try {
-        const { value, done } = await reader.read();
-        if (!done) return controller.enqueue(value);
-        ended("it ended the stream of its answer before the answer");
-        controller.close();
-      } catch (thrown) {
-        const cause = thrown instanceof Error && thrown.cause instanceof Error ? `: ${messageOf(thrown.cause)}` : "";
-        ended(`its answer broke off: ${messageOf(thrown)}${cause}`);
-        controller.error(thrown);
-      }
-    },
-    cancel: (reason) => reader.cancel(reason),
-  });
 }

@@ -1,4 +1,4 @@
-import type { McpServerConfig } from "../../ports/tool.ts";
+import type { McpLogins, McpServerConfig } from "../../ports/tool.ts";
 import { type Env, isSecret } from "../shell.ts";
 
 type Texts = Readonly<Record<string, string>>;
@@ -52,4 +52,25 @@ export function secretsOf(servers: readonly McpServerConfig[], env: Env): readon
     const values = named.filter((name) => !PASSED_ON.includes(name)).map((name) => env[name]);
     return [...written.map(([, text]) => text), ...values].filter((value) => value !== undefined);
   });
+}
+
+/** The field that holds what gives access in plain text, which no log may keep; undefined if there is none. */
+export function plainSecretOf(server: McpServerConfig): string | undefined {
+  if ("url" in server && [...new URL(server.url).searchParams].some((pair) => isSecret(...pair))) return "url";
+  const [field, texts] = "command" in server ? ["env", server.env] : ["headers", server.headers];
+  const found = Object.entries(texts ?? {}).find(([name, text]) => {
+    const rest = text.replaceAll(VARIABLE, "");
+    // What stands before a variable of a header is its scheme, such as Bearer.
+    return "url" in server ? rest === text || !/^(?:\w+ )?$/.test(rest) : isSecret(name, rest) && rest !== "";
+  });
+  return found === undefined ? undefined : `${field}.${found[0]}`;
+}
+
+/** The secrets of the login at a server, if one is kept. */
+export function secretsOfLogin(server: McpServerConfig, logins: McpLogins | undefined): readonly string[] {
+  const text = "url" in server ? logins?.read(server) : undefined;
+  if (text === undefined) return [];
+  const { tokens = {}, client = {} } = JSON.parse(text);
+  const secrets: unknown[] = [tokens.access_token, tokens.refresh_token, client.client_secret];
+  return secrets.filter((secret) => typeof secret === "string");
 }

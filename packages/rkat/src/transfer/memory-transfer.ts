@@ -11,14 +11,14 @@ import { fenced, type Mention, mentionsInSession, mentionsOfAgent } from "@rkat/
 import type { writeArchive } from "@rkat/node/store-places";
 import { Option } from "commander";
 import { type Call, command, onOpened } from "../command-row.ts";
+import { compactionSettled } from "../commands/agent.ts";
+import { makeOutputFolder, writeFileWhole, writeWhole } from "../commands/output-file.ts";
 import { jsonFlag, type Pair, pairs, repeated } from "../flags.ts";
 import { bytesText, counted, type Io, oneLine, writeJson } from "../io.ts";
 import { type Opened, withRuntime } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { createProgress, withBar } from "../progress.ts";
 import { findSession, SELECTOR_NOTE } from "../session-selector.ts";
-import { compactionSettled } from "./agent.ts";
-import { makeOutputFolder, writeFileWhole, writeWhole } from "./output-file.ts";
 import { everySession, piecesOf } from "./session-transfer.ts";
 
 interface ExportFlags {

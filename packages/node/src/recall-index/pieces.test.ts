@@ -1,0 +1,93 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { NewChunk } from "@rkat/core/ports/memory";
+import { afterAll, expect, it } from "vitest";
+import { openPrivateDb } from "../tables/private-db.ts";
+import { openMemoryStore } from "./open.ts";
+
+const root = mkdtempSync(join(tmpdir(), "rkat-pieces-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const BATCH_CHUNKS = 64;
+const TERMS = 200;
+
+/** Chunks with terms of their own, so that the index has many pages. */
+function batchOf(session_id: string, number: number) {
+  const chunks = Array.from({ length: BATCH_CHUNKS }, (_, at): NewChunk => {
+    const seq = number * BATCH_CHUNKS + at + 1;
+    const terms = new Map(Array.from({ length: TERMS }, (__, term) => [`${session_id}-${seq}-${term}`, 1]));
+    const text = `chunk ${seq} of ${session_id}`;
+    return { session_id, seq, turn: seq, part: 0, role: "user", kind: "text", created_at_ms: 0, text, terms };
+  });
+  return { session_id, chunks, cursor: (number + 1) * BATCH_CHUNKS, discarded: [] };
+}
+
+/** Rounds of the event loop while some work goes on. */
+async function roundsOf(work: () => Promise<unknown>): Promise<number> {
+  let [rounds, isOver] = [0, false];
+  const count = (): void => {
+    rounds += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  await work();
+  isOver = true;
+  return rounds;
+}
+
+it("[L1] [D6] segments are merged in pieces, also by two processes at once, and every chunk is found", async () => {
+  const folder = join(root, "merge");
+  const stores = [openMemoryStore({ folder }), openMemoryStore({ folder })] as const;
+  let most = 0;
+  // The sixteenth batch of 64 makes a segment of 1,024.
+  for (let number = 0; number < 16; number += 1) {
+    const add = () => Promise.all(stores.map((store, at) => store.add(batchOf(at === 0 ? "one" : "other", number))));
+    most = Math.max(most, await roundsOf(add));
+  }
+  expect(most).toBeGreaterThan((1_024 * TERMS) / 16_384);
+  for (const session of ["one", "other"]) {
+    for (const seq of [1, 500, 1_024]) {
+      const query = { weights: new Map([[`${session}-${seq}-${seq % TERMS}`, 1]]), max: 5, equalsMax: 5 };
+      const { best } = await stores[0].match(query, { discardedOnly: false });
+      const found = await stores[1].read(best.map(({ id }) => id));
+      expect(found.map(({ text }) => text)).toEqual([`chunk ${seq} of ${session}`]);
+    }
+  }
+  for (const store of stores) await store.close();
+});
+
+const openTable = (folder: string) => {
+  const db = openPrivateDb<string, string>(join(folder, "tables.db"), { isInPieces: true }, () => {});
+  const fill = (round: number): void =>
+    db.transactionSync(() => {
+      for (let at = 0; at < 2_000; at += 1) db.put(String(at), `${round} ${at} ${"x".repeat(300)}`);
+    });
+  return { db, fill };
+};
+
+it("[L1] [F4] a file of tables that has grown is rewritten in pieces, without what a killed process has left", async () => {
+  const folder = mkdtempSync(join(root, "rewrite-"));
+  const { db, fill } = openTable(folder);
+  writeFileSync(join(folder, "tables.db.0.new"), "left by a killed process");
+  for (let round = 0; round < 20; round += 1) fill(round);
+  expect(await roundsOf(() => db.whenAlone(() => db.remove("8")))).toBeGreaterThan(2_000 / 256);
+  expect(readdirSync(folder).sort()).toEqual(["tables.db", "tables.db-lock"]);
+  expect(db.get("7")).toBe(`19 7 ${"x".repeat(300)}`);
+  await db.close();
+});
+
+it("[F4] what is written while a file of tables is rewritten is kept", async () => {
+  const folder = mkdtempSync(join(root, "overtaken-"));
+  const { db, fill } = openTable(folder);
+  for (let round = 0; round < 20; round += 1) fill(round);
+  const rewritten = db.whenAlone(() => {});
+  await new Promise(setImmediate);
+  db.put("7", "written meanwhile");
+  await rewritten;
+  expect([db.get("7"), db.getCount()]).toEqual(["written meanwhile", 2_000]);
+  await db.close();
+  const { db: again } = openTable(folder);
+  expect([again.get("7"), again.getCount()]).toEqual(["written meanwhile", 2_000]);
+  await again.close();
+});
