@@ -9,8 +9,8 @@ import type {
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
+import { isRecord } from "../contract/input.ts";
 import type { Message } from "../contract/message.ts";
-import type { JsonObject } from "../contract/session.ts";
 import { withVerdict } from "../contract/verdict.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, NativeCompaction, NativeRequest, ToolSpec } from "../ports/model.ts";
@@ -557,16 +557,12 @@ function kept(model: ModelClient, { blocks, usage, stopReason }: Extract<ModelAn
   const { provider, modelId } = model;
   const given = blocks.find((block) => block.block_type === "server_tool_content");
   const item = given?.data.content;
-  if (!isObject(item)) return without(`${provider} returned none and stopped with ${stopReason}`, usage);
+  if (!isRecord(item)) return without(`${provider} returned none and stopped with ${stopReason}`, usage);
   const bytes = new TextEncoder().encode(JSON.stringify(item)).length;
   if (bytes > NATIVE_BYTES_MAX) return without(`that of ${provider} has ${bytes} bytes, too many to store`, usage);
   const host = hostOf(model);
   const native = { provider, model: modelId, bytes, usage, item, ...(host === undefined ? {} : { host }) };
   return { native, usage, notes: [] };
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const PREVIEW = "preview";
