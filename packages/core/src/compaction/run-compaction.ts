@@ -9,7 +9,7 @@ import type {
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
-import { isRecord } from "../contract/input.ts";
+import { defined, isRecord } from "../contract/input.ts";
 import type { Message } from "../contract/message.ts";
 import { withVerdict } from "../contract/verdict.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -179,8 +179,7 @@ function started({ state, compacting, asking, compactionId }: CompactionJob, pla
       input_tokens: state.lastInputTokens,
       estimated_history_tokens: state.shownTokens,
       message_count: state.shown.length,
-      ...(compactionId === undefined ? {} : { compaction_id: compactionId }),
-      ...(economy === undefined ? {} : { economy }),
+      ...defined({ compaction_id: compactionId, economy }),
     },
   };
 }
@@ -329,8 +328,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Quoting): Promise
       ...quotes,
       ...(rules.length === 0 ? {} : { rules }),
       ...work,
-      ...(judged === undefined ? {} : { judged }),
-      ...(own.native === undefined ? {} : { native: own.native }),
+      ...defined({ judged, native: own.native }),
       usage,
       ...(economy === undefined ? {} : { economy }),
       cadence: state.cadence,

@@ -208,9 +208,7 @@ export const BudgetLimits = z
       issues.addIssue({ code: "custom", path: [first[0]], message });
     }
     return {
-      ...(max_tokens === undefined ? {} : { max_tokens }),
-      ...(max_tool_calls === undefined ? {} : { max_tool_calls }),
-      ...(max_cost === undefined ? {} : { max_cost }),
+      ...defined({ max_tokens, max_tool_calls, max_cost }),
       ...(first?.[1] === undefined ? {} : { max_duration_ms: first[1] }),
     };
   });

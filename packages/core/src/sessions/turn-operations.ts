@@ -4,6 +4,7 @@ import type { Caller } from "../contract/caller.ts";
 import type { Capability, ModelsCatalog } from "../contract/capability.ts";
 import type { EntryBodyOf, TurnSetup } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
+import { defined } from "../contract/input.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
 import type { Store } from "../ports/store.ts";
@@ -333,8 +334,7 @@ function ignoreMissing(thrown: unknown): undefined {
 /** The inputs that another process needs to continue the turn. */
 function recordedOf({ hasApprover }: CallContext, request_key: string | undefined): TurnInput["recorded"] {
   return {
-    ...(hasApprover === undefined ? {} : { has_approver: hasApprover }),
-    ...(request_key === undefined ? {} : { request_key }),
+    ...defined({ has_approver: hasApprover, request_key }),
   };
 }
 

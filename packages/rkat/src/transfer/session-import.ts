@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { open, readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { asRuntimeError, ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord, jsonIn } from "@rkat/core/contract/input";
+import { defined, isRecord, jsonIn } from "@rkat/core/contract/input";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import type { Conversation } from "@rkat/core/transfer/formats/conversation";
@@ -324,9 +324,7 @@ export async function importConversation(
   const sum = { added: 0, replaced: 0, compactions: 0 };
   const about = {
     ...{ source, source_id, labels },
-    ...(parent_id === undefined ? {} : { parent_id }),
-    ...(system === undefined ? {} : { system_prompt: system }),
-    ...(model === undefined ? {} : { model }),
+    ...defined({ parent_id, system_prompt: system, model }),
   };
   for (let after = 0; ; ) {
     const page = pageFrom(history, after);
