@@ -138,7 +138,8 @@ function writeResult(key: string, text: string): string | undefined {
   return ENVELOPE.test(key) ? text : withKey(key, text);
 }
 
-function endsOf(text: string): readonly string[] {
+/** A tool's output may be endless; it is read at both ends. */
+export function endsOf(text: string): readonly string[] {
   if (text.length <= 2 * RESULT_END_CHARS_MAX) return [text];
   return [text.slice(0, RESULT_END_CHARS_MAX), text.slice(-RESULT_END_CHARS_MAX)];
 }

@@ -258,7 +258,7 @@ function parseBody(body: unknown): unknown {
   }
 }
 
-function asText(value: unknown): string {
+export function asText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 

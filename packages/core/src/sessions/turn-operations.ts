@@ -34,7 +34,6 @@ import {
 } from "./live-sessions.ts";
 import { takeContent } from "./media.ts";
 import {
-  given,
   overrideSettings,
   requireNothingSince,
   requireParams,
@@ -68,9 +67,7 @@ export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparat
   readonly memoryScope: "project" | "session";
   readonly retention: Retention;
   readonly subAgents: SubAgentOptions;
-  /** Whether skills are on. */
   readonly hasSkills: boolean;
-  /** Whether AGENTS.md is read. */
   readonly hasAgentsMd: boolean;
   /** What `readModels` answers. */
   catalogue(): ModelsCatalog;
@@ -287,7 +284,7 @@ export function createTurnOperations(
       const prompt = isSent ? undefined : await promptOf(state.pendingPrompt, input, { blobs: store.blobs, model });
       if (settings !== state.settings) {
         // Its MCP servers may have changed meanwhile.
-        const now = () => ({ ...settings, ...given("mcp_servers", state.settings.mcp_servers) });
+        const now = () => ({ ...settings, ...defined({ mcp_servers: state.settings.mcp_servers }) });
         await appendEntries(store.log, session, () => [{ kind: "settings_changed", settings: now() }]);
       }
       // Apart from the turn's beginning: what is unloaded by it must not be shown to its first call.

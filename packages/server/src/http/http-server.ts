@@ -43,7 +43,6 @@ export type Target = {
     }
 );
 
-/** A service that listens. */
 export interface ListeningService extends HttpService {
   readonly port: number;
 }
