@@ -1,4 +1,5 @@
-import { type Fields, isFields } from "@rkat/conformance/driver";
+import type { Fields } from "@rkat/conformance/driver";
+import { isRecord } from "@rkat/core/contract/input";
 import { MARKER, received } from "./prompts.ts";
 
 /** A turn that was answered, and how many answers had come when it was asked for: those come before it. */
@@ -97,7 +98,7 @@ export function markersOf(messages: readonly unknown[]): readonly string[] {
 export function textIn(value: unknown): string {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map(textIn).join(" ");
-  return isFields(value) ? Object.values(value).map(textIn).join(" ") : "";
+  return isRecord(value) ? Object.values(value).map(textIn).join(" ") : "";
 }
 
 /** What is wrong with a page of events: numbers that do not rise. */

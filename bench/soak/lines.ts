@@ -1,5 +1,6 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
-import { type Fields, isFields } from "@rkat/conformance/driver";
+import type { Fields } from "@rkat/conformance/driver";
+import { isRecord } from "@rkat/core/contract/input";
 
 /** What a request rejects with when its server has gone away. */
 export class Gone extends Error {}
@@ -36,7 +37,7 @@ export function linkTo(child: ChildProcessWithoutNullStreams): Link {
   });
   const take = (line: string): void => {
     const frame: unknown = JSON.parse(line);
-    if (!isFields(frame) || "method" in frame) return;
+    if (!isRecord(frame) || "method" in frame) return;
     const own = frame.id === null ? illegible.shift() : frame.id;
     if (typeof own !== "number") return;
     waiting.get(own)?.resolve(frame);

@@ -1,4 +1,4 @@
-import { isFields } from "@rkat/conformance/driver";
+import { isRecord } from "@rkat/core/contract/input";
 import { below, chance, pick } from "../../test/compaction/chances.ts";
 import {
   faultsOfAgent,
@@ -205,7 +205,7 @@ const roundTrip: Act = async (soak) => {
   const before = await ask(soak, "readContext", at);
   const compacted = await ask(soak, "compactSession", at);
   const { compaction } = compacted ?? {};
-  if (before === undefined || !isFields(compaction)) return;
+  if (before === undefined || !isRecord(compaction)) return;
   const { compaction_id } = compaction;
   if ((await ask(soak, "undoCompaction", { ...at, compaction_id })) === undefined) return;
   const after = await ask(soak, "readContext", at);

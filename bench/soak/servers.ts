@@ -2,9 +2,10 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { commandsOf, createCliDriver } from "@rkat/conformance/cli-driver";
-import { type Fields, failure, isFields, type Outcome } from "@rkat/conformance/driver";
+import { type Fields, failure, type Outcome } from "@rkat/conformance/driver";
 import { connectHttp, openMcpDriver } from "@rkat/conformance/mcp-driver";
 import { createRestDriver } from "@rkat/conformance/rest-driver";
+import { isRecord } from "@rkat/core/contract/input";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { Gone, linkTo } from "./lines.ts";
 
@@ -203,8 +204,8 @@ function mcpDriver(surface: "mcp" | "mcp-http", connection: Awaited<ReturnType<t
 }
 
 function rpcOutcome({ result, error }: Fields): Outcome {
-  if (!isFields(error)) return { ok: true, result };
-  const { code, message, details } = isFields(error.data) ? error.data : { code: "no code", message: error.message };
+  if (!isRecord(error)) return { ok: true, result };
+  const { code, message, details } = isRecord(error.data) ? error.data : { code: "no code", message: error.message };
   return failure({ code, message, details }, { kind: "rpc", value: Number(error.code) });
 }
 

@@ -1,4 +1,5 @@
-import { type Fields, isFields, type Outcome } from "@rkat/conformance/driver";
+import type { Fields, Outcome } from "@rkat/conformance/driver";
+import { isRecord } from "@rkat/core/contract/input";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { below, chance, pick } from "../../test/compaction/chances.ts";
 import type { Book } from "./book.ts";
@@ -38,7 +39,7 @@ export async function ask(
   const wasFull = soak.isDiskFull();
   const outcome = await settled(soak, call(operation, input), `${operation} over ${name}`);
   soak.count(`${operation} ${outcome.ok ? "ok" : outcome.code}`);
-  if (outcome.ok) return isFields(outcome.result) ? outcome.result : { result: outcome.result };
+  if (outcome.ok) return isRecord(outcome.result) ? outcome.result : { result: outcome.result };
   const isTrouble = (wasFull || soak.isDiskFull()) && STORE_TROUBLE.some((code) => outcome.code.includes(code));
   if ([...MAY_FAIL, ...mayFail, ...ifArchived(soak, input)].includes(outcome.code) || isTrouble) return undefined;
   soak.fault(`${operation} over ${name} was answered ${outcome.code}: ${outcome.message.slice(0, 300)}`);

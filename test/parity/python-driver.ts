@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Child, type Start, startChild } from "@rkat/conformance/child";
-import { type Driver, eventIn, type Fields, isFields, type Outcome } from "@rkat/conformance/driver";
+import { type Driver, eventIn, type Fields, type Outcome } from "@rkat/conformance/driver";
+import { isRecord } from "@rkat/core/contract/input";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 
 const PYTHON_CLIENT = join(import.meta.dirname, "../../sdks/python");
@@ -39,9 +40,9 @@ export async function openPythonDriver(server: Start, address?: () => string): P
         const own = id;
         calls.set(own, ({ event, result, error }) => {
           if (event !== undefined)
-            return onEvent?.(isFields(event) && "payload" in event ? eventIn(event) : bare(event));
+            return onEvent?.(isRecord(event) && "payload" in event ? eventIn(event) : bare(event));
           calls.delete(own);
-          if (!isFields(error)) return resolve({ ok: true, result });
+          if (!isRecord(error)) return resolve({ ok: true, result });
           const { code, message, details } = error;
           const more = details === undefined || details === null ? {} : { details };
           return resolve({ ok: false, code: String(code), message: String(message), ...more });
@@ -58,7 +59,7 @@ export async function openPythonDriver(server: Start, address?: () => string): P
 }
 
 function bare(event: unknown) {
-  return isFields(event) && typeof event.type === "string"
+  return isRecord(event) && typeof event.type === "string"
     ? { ...event, type: event.type }
     : { type: "no event", event };
 }

@@ -2,10 +2,10 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import type { Capability } from "@rkat/core/contract/capability";
 import { ERRORS } from "@rkat/core/contract/error";
-import { type CliField, cliFields } from "@rkat/core/contract/input";
+import { type CliField, cliFields, isRecord } from "@rkat/core/contract/input";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { type Start, startChild } from "./child.ts";
-import { type Driver, type Fields, failure, isFields, type Outcome, type ReportedEvent, runsTurn } from "./driver.ts";
+import { type Driver, type Fields, failure, type Outcome, type ReportedEvent, runsTurn } from "./driver.ts";
 import type { Ability } from "./scenario.ts";
 
 /** A command that was given its words. */
@@ -60,13 +60,13 @@ async function watchTurn(command: RunningCommand, onEvent: (event: ReportedEvent
   let last: Fields = {};
   for await (const line of createInterface({ input: command.stdout })) {
     const reported: unknown = JSON.parse(line);
-    last = isFields(reported) ? reported : { reported };
+    last = isRecord(reported) ? reported : { reported };
     const { type } = last;
     if (typeof type === "string" && type !== "result" && type !== "error") onEvent({ ...last, type });
   }
   const exit = await command.ended;
   const { type, error, ...result } = last;
-  if (type === "error" && isFields(error)) return failed(error, exit);
+  if (type === "error" && isRecord(error)) return failed(error, exit);
   if (type !== "result") return broken(command, exit);
   const wanted = exitOf(result);
   if (exit === wanted) return { ok: true, result };
@@ -94,7 +94,7 @@ function outcomeOf(
   if (isLines && exit === 0) return { ok: true, result: asPage(printed) };
   const reported = parsed(printed);
   if (reported === undefined) return broken(command, exit);
-  if (isFields(reported.error) && exit !== 0) return failed(reported.error, exit);
+  if (isRecord(reported.error) && exit !== 0) return failed(reported.error, exit);
   // A compaction that was asked for and failed is an answer, and is printed; the exit code says that it failed.
   const isFailedCompaction = reported.compacted === false && exit === ERRORS.AGENT_ERROR.exit;
   if (exit === 0 || isFailedCompaction) return { ok: true, result: reported };
@@ -114,7 +114,7 @@ function asPage(printed: string): unknown {
 function parsed(printed: string): Fields | undefined {
   try {
     const reported: unknown = JSON.parse(printed);
-    return isFields(reported) ? reported : undefined;
+    return isRecord(reported) ? reported : undefined;
   } catch {
     return undefined;
   }
@@ -123,7 +123,7 @@ function parsed(printed: string): Fields | undefined {
 /** What was said before the failure is told with it, which other surfaces tell by events. */
 function failed(error: Fields, exit: number | null): Outcome {
   const { code, message, details } = error;
-  const { partial_text: _, ...rest } = isFields(details) ? details : {};
+  const { partial_text: _, ...rest } = isRecord(details) ? details : {};
   const reported = Object.keys(rest).length === 0 ? {} : { details: rest };
   return failure({ code, message, ...reported }, { kind: "exit", value: exit });
 }
@@ -167,7 +167,7 @@ function flagWords({ word }: CliField, value: unknown): readonly string[] {
   const [name] = /--[\w-]+/.exec(word) ?? [];
   if (name === undefined || value === undefined) return [];
   if (!word.includes("<")) return value === true ? [name] : [];
-  const isPairs = word.endsWith("<key=value>") && isFields(value);
+  const isPairs = word.endsWith("<key=value>") && isRecord(value);
   const values = isPairs ? Object.entries(value).map((pair) => pair.join("=")) : listOf(value, word);
   return values.map((one) => `${name}=${text(one, word)}`);
 }
@@ -177,11 +177,11 @@ function listOf(value: unknown, word: string): readonly unknown[] {
 }
 
 function valueAt(input: Fields, path: readonly string[]): unknown {
-  return path.reduce<unknown>((value, field) => (isFields(value) ? value[field] : undefined), input);
+  return path.reduce<unknown>((value, field) => (isRecord(value) ? value[field] : undefined), input);
 }
 
 function text(value: unknown, word: string): string {
-  if (isFields(value) && word.endsWith("<skill>"))
+  if (isRecord(value) && word.endsWith("<skill>"))
     return [value.source_uuid, value.skill_name].filter(Boolean).join(":");
   return typeof value === "object" || /json>$|JSON/.test(word) ? JSON.stringify(value) : String(value);
 }

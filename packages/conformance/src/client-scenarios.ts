@@ -1,4 +1,4 @@
-import type { Scenario } from "./scenario.ts";
+import { type Scenario, SESSION, step } from "./scenario.ts";
 import { answered, asked, BOTH_REQUESTED, endedWith, said } from "./turn-scenarios.ts";
 
 const NOTES = {
@@ -22,9 +22,7 @@ export const CLIENTS: readonly Scenario[] = [
         result: { turns: 1, text: /The heron is grey\./ },
         keep: { session: "session_id" },
       },
-      {
-        call: "readHistory",
-        input: { session_id: "{session}" },
+      step("readHistory", SESSION, {
         result: {
           messages: [
             {
@@ -37,7 +35,7 @@ export const CLIENTS: readonly Scenario[] = [
             { role: "block_assistant" },
           ],
         },
-      },
+      }),
       {
         call: "createSession",
         input: { model: "conformance-plain", prompt: [{ ...NOTES, media_type: "application/pdf" }] },

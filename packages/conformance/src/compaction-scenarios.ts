@@ -1,4 +1,4 @@
-import type { CallStep, ExpectedEvent, Scenario } from "./scenario.ts";
+import { type CallStep, type ExpectedEvent, type Scenario, SESSION, step } from "./scenario.ts";
 import { asked, created, endedWith, said } from "./turn-scenarios.ts";
 
 /** Long enough to be worth taking out of a context. */
@@ -17,9 +17,7 @@ export const COMPACTIONS: readonly Scenario[] = [
       grown("conformance-summary"),
       // Two answers and a summary.
       goesOn(3, [STARTED, COMPLETED]),
-      {
-        call: "listCompactions",
-        input: { session_id: "{session}" },
+      step("listCompactions", SESSION, {
         result: {
           compactions: [
             {
@@ -34,10 +32,8 @@ export const COMPACTIONS: readonly Scenario[] = [
           ],
         },
         keep: { compaction: "compactions.0.compaction_id" },
-      },
-      {
-        call: "readContext",
-        input: { session_id: "{session}" },
+      }),
+      step("readContext", SESSION, {
         result: {
           messages: [
             { role: "user", content: /^\[Context compacted\] / },
@@ -45,10 +41,8 @@ export const COMPACTIONS: readonly Scenario[] = [
             { role: "block_assistant" },
           ],
         },
-      },
-      {
-        call: "listModelCalls",
-        input: { session_id: "{session}" },
+      }),
+      step("listModelCalls", SESSION, {
         result: {
           calls: [
             { turn: 1, model: "conformance-summary", parts: [{ kind: "turn" }], usage: { input_tokens: 10 } },
@@ -56,24 +50,22 @@ export const COMPACTIONS: readonly Scenario[] = [
           ],
           compactions: [{ compaction_id: "{compaction}", undone: false }],
         },
-      },
-      { call: "readHistory", input: { session_id: "{session}" }, keep: { first: "messages.0.seq" } },
+      }),
+      step("readHistory", SESSION, { keep: { first: "messages.0.seq" } }),
       {
         call: "readSummarySources",
         input: { session_id: "{session}", compaction_id: "{compaction}" },
         result: { sentences: [{ text: "The staging host listens on port 4711.", seqs: ["{first}"] }] },
       },
-      { call: "readSession", input: { session_id: "{session}" }, result: { message_count: 4 } },
+      step("readSession", SESSION, { result: { message_count: 4 } }),
       {
         call: "undoCompaction",
         input: { session_id: "{session}", compaction_id: "{compaction}" },
         result: { undone: true, compaction_ids: ["{compaction}"], messages: 4 },
       },
-      {
-        call: "readContext",
-        input: { session_id: "{session}" },
+      step("readContext", SESSION, {
         result: { messages: [{ role: "user", content: /^The staging host/ }, {}, {}, {}] },
-      },
+      }),
       {
         call: "undoCompaction",
         input: { session_id: "{session}", compaction_id: "00000000-0000-7000-8000-000000000000" },
@@ -90,9 +82,7 @@ export const COMPACTIONS: readonly Scenario[] = [
       ...taskTwice({ evict_at: 0.1 }),
       // Two turns of two calls, and this one.
       goesOn(5, [{ type: "context_evicted", outputs: 1, superseded: 1, failed: 0, large: 0 }]),
-      {
-        call: "listCompactions",
-        input: { session_id: "{session}" },
+      step("listCompactions", SESSION, {
         result: {
           compactions: [
             {
@@ -105,17 +95,13 @@ export const COMPACTIONS: readonly Scenario[] = [
           ],
         },
         keep: { compaction: "compactions.0.compaction_id" },
-      },
-      {
-        call: "readContext",
-        input: { session_id: "{session}" },
+      }),
+      step("readContext", SESSION, {
         result: { evicted: { outputs: 1 } },
-      },
-      {
-        call: "listModelCalls",
-        input: { session_id: "{session}" },
+      }),
+      step("listModelCalls", SESSION, {
         result: { compactions: [{ compaction_id: "{compaction}", trigger: "eviction", undone: false }] },
-      },
+      }),
       {
         call: "startTurn",
         input: { session_id: "{session}", prompt: "Recall it, {run}." },
@@ -126,7 +112,7 @@ export const COMPACTIONS: readonly Scenario[] = [
         input: { session_id: "{session}", compaction_id: "{compaction}" },
         result: { undone: true, compaction_ids: ["{compaction}"] },
       },
-      { call: "readContext", input: { session_id: "{session}" }, result: { evicted: undefined } },
+      step("readContext", SESSION, { result: { evicted: undefined } }),
     ],
   },
   {
@@ -139,9 +125,7 @@ export const COMPACTIONS: readonly Scenario[] = [
         compaction: { auto_compact_threshold: 200, policy: "economy", prepare: false },
       }),
       goesOn(3, [STARTED, COMPLETED]),
-      {
-        call: "listCompactions",
-        input: { session_id: "{session}" },
+      step("listCompactions", SESSION, {
         result: {
           compactions: [
             {
@@ -152,7 +136,7 @@ export const COMPACTIONS: readonly Scenario[] = [
             },
           ],
         },
-      },
+      }),
       ...taskTwice({ evict: false, evict_at: 0.1 }),
       goesOn(5),
       {
@@ -177,7 +161,7 @@ export const COMPACTIONS: readonly Scenario[] = [
     steps: [
       grown("conformance-summary"),
       goesOn(3, [STARTED, COMPLETED]),
-      { call: "listCompactions", input: { session_id: "{session}" }, result: { compactions: [{ undone: false }] } },
+      step("listCompactions", SESSION, { result: { compactions: [{ undone: false }] } }),
     ],
   },
   {
@@ -187,7 +171,7 @@ export const COMPACTIONS: readonly Scenario[] = [
     steps: [
       grown("conformance-empty"),
       goesOn(3, [STARTED, { type: "compaction_failed", error: "LLM returned empty summary" }]),
-      { call: "listCompactions", input: { session_id: "{session}" }, result: { compactions: [] } },
+      step("listCompactions", SESSION, { result: { compactions: [] } }),
     ],
   },
   {
@@ -204,16 +188,14 @@ export const COMPACTIONS: readonly Scenario[] = [
         events: [],
       },
       { call: "readEventCursor", input: { scope: scope() }, keep: { before: "cursor.sequence" } },
-      {
-        call: "compactSession",
-        input: { session_id: "{session}" },
+      step("compactSession", SESSION, {
         result: { compacted: true, compaction: { trigger: "manual", messages_before: 4, messages_after: 3 } },
         keep: { compaction: "compaction.compaction_id" },
         events: [
           { type: "compaction_started", message_count: 4 },
           { type: "compaction_completed", summary_tokens: 5, messages_before: 4, messages_after: 3 },
         ],
-      },
+      }),
       {
         call: "listEvents",
         input: { scope: scope(), cursor: { scope: scope(), sequence: "{before}" } },
@@ -238,13 +220,13 @@ export const COMPACTIONS: readonly Scenario[] = [
     needs: ["pins"],
     steps: [
       created(FACT, { model: "conformance-summary" }),
-      { call: "readHistory", input: { session_id: "{session}" }, keep: { first: "messages.0.seq" } },
+      step("readHistory", SESSION, { keep: { first: "messages.0.seq" } }),
       {
         call: "pinMessage",
         input: { session_id: "{session}", seq: "{first}" },
         result: { pinned: true, seq: "{first}", pins: ["{first}"] },
       },
-      { call: "listPins", input: { session_id: "{session}" }, result: { pins: ["{first}"] } },
+      step("listPins", SESSION, { result: { pins: ["{first}"] } }),
       { call: "unpinMessage", input: { session_id: "{session}", seq: "{first}" }, result: { pinned: false, pins: [] } },
       { call: "pinMessage", input: { session_id: "{session}", seq: 9_999 }, error: { code: "INVALID_PARAMS" } },
     ],

@@ -1,5 +1,6 @@
 import type { Capability } from "@rkat/core/contract/capability";
 import { ERRORS, type ErrorCode, RuntimeError } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Ability } from "./scenario.ts";
@@ -63,14 +64,10 @@ export function failure(
 
 const NUMBERS = { rpc: "number", http: "status", exit: "exit code" } as const;
 
-export function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** An envelope's event; what is none has a type that nobody expects. */
 export function eventIn(envelope: unknown): ReportedEvent {
-  const payload = isFields(envelope) ? envelope.payload : undefined;
-  if (isFields(payload) && typeof payload.type === "string") return { ...payload, type: payload.type };
+  const payload = isRecord(envelope) ? envelope.payload : undefined;
+  if (isRecord(payload) && typeof payload.type === "string") return { ...payload, type: payload.type };
   return { type: "no event", envelope };
 }
 

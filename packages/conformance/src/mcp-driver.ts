@@ -1,12 +1,12 @@
 import type { Capability } from "@rkat/core/contract/capability";
 import { RuntimeError } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import { OPERATIONS, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { type Start, withinTime } from "./child.ts";
 import {
   type Driver,
   eventIn,
   type Fields,
-  isFields,
   lackOfTurns,
   type Outcome,
   type ReportedEvent,
@@ -89,14 +89,14 @@ function lackOfTools(ability: Ability, present: ReadonlySet<Capability>): string
 
 /** The event in a notice of a turn's. */
 function eventOf({ method, params }: Fields): { readonly session: unknown; readonly event: ReportedEvent } | undefined {
-  if (method !== "notifications/message" || !isFields(params) || !isFields(params.data)) return undefined;
+  if (method !== "notifications/message" || !isRecord(params) || !isRecord(params.data)) return undefined;
   const { source, session_id, event } = params.data;
   return source === "meerkat" ? { session: session_id, event: eventIn(event) } : undefined;
 }
 
 function outcomeOf(operation: OperationName, { result, error }: Fields): Outcome {
   // A failure of a tool is a result (contract §2, C13); an error of the protocol is none of the table's.
-  if (!isFields(result)) return { ok: false, code: "an error of the protocol", message: JSON.stringify(error) };
+  if (!isRecord(result)) return { ok: false, code: "an error of the protocol", message: JSON.stringify(error) };
   const [block] = Array.isArray(result.content) ? result.content : [];
   const payload: unknown = JSON.parse(String(Object(block).text));
   if (result.isError !== true) return { ok: true, result: asTable(operation, payload) };
@@ -109,7 +109,7 @@ function asTable(operation: OperationName, payload: unknown): unknown {
   const { mcpGives } = operationOf(operation);
   if (mcpGives !== undefined) return { [mcpGives]: payload };
   if (operation === "readSession") return readAsTable(payload);
-  if (!runsTurn(operation) || !isFields(payload)) return payload;
+  if (!runsTurn(operation) || !isRecord(payload)) return payload;
   const { content, status, pending_tool_calls, ...rest } = payload;
   const fields = { ...rest, pending_calls: pendingAsTable(pending_tool_calls) };
   const present = Object.entries(fields).filter(([, value]) => value !== null);
@@ -136,7 +136,7 @@ function pendingAsTable(calls: unknown): unknown {
 function readAsTable(payload: unknown): unknown {
   const { state, billing, session_ref } = Object(payload);
   const seconds = (time: unknown): unknown => Object(time).secs_since_epoch ?? "no time";
-  if (!isFields(state) || !isFields(billing)) return payload;
+  if (!isRecord(state) || !isRecord(billing)) return payload;
   const times = { created_at: seconds(state.created_at), updated_at: seconds(state.updated_at) };
   return { ...state, ...times, ...billing, ...(session_ref === undefined ? {} : { session_ref }) };
 }
@@ -188,7 +188,7 @@ export async function connectHttp(url: string, token: string | undefined): Promi
     return answerIn(response, listener);
   };
   const hello = await withinTime(request("initialize", HELLO), url);
-  if (!isFields(hello.result)) throw new RuntimeError("INVALID_PARAMS", `${url} does not speak MCP`);
+  if (!isRecord(hello.result)) throw new RuntimeError("INVALID_PARAMS", `${url} does not speak MCP`);
   headers["mcp-protocol-version"] = String(hello.result.protocolVersion);
   await (await post({ method: "notifications/initialized" })).body?.cancel();
   return {
@@ -208,10 +208,10 @@ async function answerIn(response: Response, listener: (frame: Fields) => void): 
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
   if (!isStream || response.body === null) {
     const frame: unknown = await response.json();
-    return isFields(frame) ? frame : { error: frame };
+    return isRecord(frame) ? frame : { error: frame };
   }
   for await (const { data } of sseFrames(response.body)) {
-    if (!isFields(data)) continue;
+    if (!isRecord(data)) continue;
     if ("id" in data && !("method" in data)) return data;
     listener(data);
   }

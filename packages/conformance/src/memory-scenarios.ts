@@ -1,4 +1,4 @@
-import type { Scenario } from "./scenario.ts";
+import { type Scenario, SESSION, step } from "./scenario.ts";
 import { asked, created, endedWith, said } from "./turn-scenarios.ts";
 
 const FACT = `The boathouse key hangs behind the blue door, {run}. It has hung there${" a long, long time, and".repeat(20)} nobody took it.`;
@@ -23,7 +23,7 @@ export const MEMORIES: readonly Scenario[] = [
       },
       { call: "startTurn", input: { session_id: "{session}", prompt: "Go on, {run}." } },
       { call: "searchMemory", input: { query: QUERY, ...HERE }, result: { results: [] } },
-      { call: "compactSession", input: { session_id: "{session}" }, result: { compacted: true } },
+      step("compactSession", SESSION, { result: { compacted: true } }),
       {
         call: "searchMemory",
         input: { query: QUERY, ...HERE, explain: true },
@@ -137,11 +137,9 @@ export const MEMORIES: readonly Scenario[] = [
         input: { query_exact: "HERON-{run}", dry_run: true },
         result: { dry_run: true, logs: [{ session_id: "{session}", all: false, messages: 2 }], more: 0 },
       },
-      {
-        call: "readHistory",
-        input: { session_id: "{session}" },
+      step("readHistory", SESSION, {
         result: { messages: [{ content: "The locker opens with heron-{run}." }, { role: "block_assistant" }] },
-      },
+      }),
       {
         call: "forget",
         input: { query_exact: "HERON-{run}" },
@@ -157,19 +155,15 @@ export const MEMORIES: readonly Scenario[] = [
           },
         },
       },
-      {
-        call: "readHistory",
-        input: { session_id: "{session}" },
+      step("readHistory", SESSION, {
         result: { messages: [{ content: "[forgotten]" }, { blocks: [{ data: { text: "[forgotten]" } }] }] },
-      },
-      {
-        call: "readContext",
-        input: { session_id: "{session}" },
+      }),
+      step("readContext", SESSION, {
         result: { messages: [{ content: "[forgotten]" }, { role: "block_assistant" }], forgotten: [2, 4] },
-      },
+      }),
       { call: "forget", input: { query_exact: "heron-{run}" }, result: { logs: [], going: [] } },
-      { call: "forget", input: { session_id: "{session}" }, result: { receipt: { target: "session" } } },
-      { call: "readSession", input: { session_id: "{session}" }, result: { state: "archived", title: "[forgotten]" } },
+      step("forget", SESSION, { result: { receipt: { target: "session" } } }),
+      step("readSession", SESSION, { result: { state: "archived", title: "[forgotten]" } }),
       { call: "listForgettings", input: {}, result: { unfinished: 0 } },
       { call: "forget", input: { query_exact: "abc" }, error: { code: "INVALID_PARAMS" } },
       {

@@ -1,6 +1,7 @@
+import { isRecord } from "@rkat/core/contract/input";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
-import { type Driver, eventIn, type Fields, failure, isFields, lackOfTurns, type Outcome } from "./driver.ts";
+import { type Driver, eventIn, type Fields, failure, lackOfTurns, type Outcome } from "./driver.ts";
 
 /** A server of REST: where it is, and how it is started again, when that is in our hands. */
 export interface HttpServer {
@@ -64,8 +65,8 @@ function requestOf(operation: OperationName, input: Fields) {
   const isRead = method === "GET" || method === "DELETE";
   const fields: Fields = {
     ...plain,
-    ...(isFields(scope) ? { session_id: scope.session_id } : scope === undefined ? {} : { scope }),
-    ...(cursor === undefined ? {} : { cursor: isFields(cursor) ? cursor.sequence : cursor }),
+    ...(isRecord(scope) ? { session_id: scope.session_id } : scope === undefined ? {} : { scope }),
+    ...(cursor === undefined ? {} : { cursor: isRecord(cursor) ? cursor.sequence : cursor }),
     ...(isRead || labels === undefined ? {} : { labels }),
   };
   const inPath = [...route.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
@@ -73,7 +74,7 @@ function requestOf(operation: OperationName, input: Fields) {
   const rest = Object.entries(fields).filter(([name]) => !inPath.includes(name));
   if (!isRead) return { method, path, query: "", body: Object.fromEntries(rest) };
   const search = new URLSearchParams(Object.fromEntries(rest.map(([name, value]) => [name, String(value)])));
-  if (isFields(labels)) for (const [key, value] of Object.entries(labels)) search.append("label", `${key}=${value}`);
+  if (isRecord(labels)) for (const [key, value] of Object.entries(labels)) search.append("label", `${key}=${value}`);
   return { method, path, query: search.size === 0 ? "" : `?${search}`, body: undefined };
 }
 
@@ -83,13 +84,13 @@ function outcomeOf(operation: OperationName, status: number, body: unknown): Out
 }
 
 function failed(body: unknown): { code: string; message: string; details?: unknown } {
-  const { code, message, details } = isFields(body) ? body : { code: "no code", message: body, details: undefined };
+  const { code, message, details } = isRecord(body) ? body : { code: "no code", message: body, details: undefined };
   return { code: String(code), message: String(message), ...(details === undefined ? {} : { details }) };
 }
 
 /** Times of a session are RFC 3339 here (contract §5), and seconds in the table. */
 function asTable(operation: OperationName, body: unknown): unknown {
-  if (operation !== "readSession" || !isFields(body)) return body;
+  if (operation !== "readSession" || !isRecord(body)) return body;
   const seconds = (time: unknown): unknown =>
     typeof time === "string" ? Date.parse(time) / 1_000 : `${time}, no time`;
   return { ...body, created_at: seconds(body.created_at), updated_at: seconds(body.updated_at) };

@@ -1,13 +1,14 @@
 import { createInterface } from "node:readline";
+import { isRecord } from "@rkat/core/contract/input";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { type Child, endedEarly, type Start, startChild, withinTime } from "./child.ts";
-import { type Driver, eventIn, type Fields, failure, isFields, type Outcome, type ReportedEvent } from "./driver.ts";
+import { type Driver, eventIn, type Fields, failure, type Outcome, type ReportedEvent } from "./driver.ts";
 
 /** Tells scenarios through a server of JSON-RPC on stdin and stdout. */
 export async function openRpcDriver(start: Start): Promise<Driver> {
   const calls = createCallsBySession();
   const listener = ({ method, params }: Fields): void => {
-    if (method === "session/event" && isFields(params)) calls.emit(params.session_id, hybridEvent(params.event));
+    if (method === "session/event" && isRecord(params)) calls.emit(params.session_id, hybridEvent(params.event));
   };
   const open = (): Promise<Peer> => openPeer(start, { listener, hello: {} });
   let peer = await open();
@@ -32,15 +33,15 @@ export async function openRpcDriver(start: Start): Promise<Driver> {
 }
 
 function outcomeOf({ result, error }: Fields): Outcome {
-  if (!isFields(error)) return { ok: true, result };
-  const { code, message, details } = isFields(error.data) ? error.data : { code: "no code", message: error.message };
+  if (!isRecord(error)) return { ok: true, result };
+  const { code, message, details } = isRecord(error.data) ? error.data : { code: "no code", message: error.message };
   return failure({ code, message, details }, { kind: "rpc", value: Number(error.code) });
 }
 
 /** Envelope and event in one object (contract §2, C1): both spellings must say the same. */
 function hybridEvent(hybrid: unknown): ReportedEvent {
   const event = eventIn(hybrid);
-  const flat = isFields(hybrid) ? hybrid : {};
+  const flat = isRecord(hybrid) ? hybrid : {};
   const astray = Object.keys(event).find((field) => JSON.stringify(flat[field]) !== JSON.stringify(event[field]));
   return astray === undefined ? event : { type: `an event whose ${astray} differs from its payload's`, hybrid };
 }
@@ -103,7 +104,7 @@ function write(child: Child, frame: object): void {
 function parse(line: string): Fields {
   try {
     const frame: unknown = JSON.parse(line);
-    return isFields(frame) ? frame : { line };
+    return isRecord(frame) ? frame : { line };
   } catch {
     return { line };
   }

@@ -1,8 +1,9 @@
 import { CAPABILITY_ABSENT, type Capability } from "@rkat/core/contract/capability";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { withinTime } from "./child.ts";
-import { type Driver, isFields, type Outcome, type ReportedEvent } from "./driver.ts";
+import type { Driver, Outcome, ReportedEvent } from "./driver.ts";
 import type { CallStep, Expected, Scenario } from "./scenario.ts";
 
 /** What came of a scenario on a surface. */
@@ -153,7 +154,7 @@ export async function readPresent(driver: Driver): Promise<ReadonlySet<Capabilit
   const rows = outcome.ok ? valueAt(outcome.result, "capabilities") : undefined;
   if (!Array.isArray(rows)) throw new Error(outcome.ok ? "it says nothing of its capabilities" : outcome.message);
   const isThere = (id: string): boolean =>
-    rows.some((row: unknown) => isFields(row) && row.id === id && row.status === "Available");
+    rows.some((row: unknown) => isRecord(row) && row.id === id && row.status === "Available");
   // The keys of CAPABILITY_ABSENT are the capabilities.
   const names = Object.keys(CAPABILITY_ABSENT) as Capability[];
   return new Set(names.filter((name) => isThere(name.replace("-", "_"))));

@@ -63,6 +63,18 @@ export interface CallStep {
   readonly meanwhile?: { readonly after: AgentEventType; readonly steps: readonly CallStep[] };
 }
 
+/** A call of an operation with its input, and what must come of it. */
+export function step(
+  call: OperationName,
+  input: CallStep["input"],
+  expected: Omit<CallStep, "call" | "input"> = {},
+): CallStep {
+  return { call, input, ...expected };
+}
+
+/** The input of an operation on the session that was kept as `session`. */
+export const SESSION = { session_id: "{session}" };
+
 type Step = CallStep | { readonly restart: true };
 
 /** A story that is the same on every surface. */

@@ -1,4 +1,4 @@
-import type { Scenario } from "./scenario.ts";
+import { type Scenario, SESSION, step } from "./scenario.ts";
 import { asked, created, endedWith, said } from "./turn-scenarios.ts";
 
 const SERVER = { name: "docs", url: "http://127.0.0.1:9/mcp" };
@@ -19,9 +19,7 @@ export const SESSIONS: readonly Scenario[] = [
     requires: ["session-store"],
     steps: [
       created("Hello, {run}.", { labels: { story: "{run}" }, system_prompt: "Be short." }),
-      {
-        call: "readSession",
-        input: { session_id: "{session}" },
+      step("readSession", SESSION, {
         result: {
           session_id: "{session}",
           message_count: 3,
@@ -33,15 +31,13 @@ export const SESSIONS: readonly Scenario[] = [
           last_assistant_text: "You said: Hello, {run}.",
           labels: { story: "{run}" },
         },
-      },
+      }),
       {
         call: "listSessions",
         input: { labels: { story: "{run}" } },
         result: { sessions: [{ session_id: "{session}", message_count: 3, title: "Hello, {run}.", state: "idle" }] },
       },
-      {
-        call: "readHistory",
-        input: { session_id: "{session}" },
+      step("readHistory", SESSION, {
         result: {
           session_id: "{session}",
           message_count: 3,
@@ -56,12 +52,10 @@ export const SESSIONS: readonly Scenario[] = [
             },
           ],
         },
-      },
-      {
-        call: "readContext",
-        input: { session_id: "{session}" },
+      }),
+      step("readContext", SESSION, {
         result: { messages: [{ role: "system" }, { role: "user" }, { role: "block_assistant" }] },
-      },
+      }),
       {
         call: "listEvents",
         input: { scope: { type: "session", session_id: "{session}" } },
@@ -116,11 +110,9 @@ export const SESSIONS: readonly Scenario[] = [
     steps: [
       created("Before, {run}.", { budget_limits: { max_tokens: 1_000 } }),
       { restart: true },
-      {
-        call: "readSession",
-        input: { session_id: "{session}" },
+      step("readSession", SESSION, {
         result: { message_count: 2, state: "idle", last_assistant_text: "You said: Before, {run}." },
-      },
+      }),
       {
         call: "resumeSession",
         input: { session_id: "{session}", prompt: "After, {run}." },
@@ -139,8 +131,8 @@ export const SESSIONS: readonly Scenario[] = [
     requires: ["session-store"],
     steps: [
       created("Hello, {run}.", { labels: { story: "{run}" } }),
-      { call: "archiveSession", input: { session_id: "{session}" }, result: { archived: true } },
-      { call: "readSession", input: { session_id: "{session}" }, result: { state: "archived", message_count: 2 } },
+      step("archiveSession", SESSION, { result: { archived: true } }),
+      step("readSession", SESSION, { result: { state: "archived", message_count: 2 } }),
       { call: "listSessions", input: { labels: { story: "{run}" } }, result: { sessions: [] } },
       {
         call: "startTurn",
@@ -176,7 +168,7 @@ export const SESSIONS: readonly Scenario[] = [
         input: { session_id: "{session}", prompt: "And which now?", when_busy: "queue" },
         result: { text: "A heron, I think." },
       },
-      { call: "readInbox", input: { session_id: "{session}" }, result: { messages: [] } },
+      step("readInbox", SESSION, { result: { messages: [] } }),
       {
         call: "removeInboxMessage",
         input: { session_id: "{session}", message_id: "none" },
@@ -203,13 +195,11 @@ export const SESSIONS: readonly Scenario[] = [
               error: { code: "SESSION_BUSY" },
               events: [],
             },
-            { call: "archiveSession", input: { session_id: "{session}" }, error: { code: "SESSION_BUSY" } },
-            {
-              call: "readSession",
-              input: { session_id: "{session}" },
+            step("archiveSession", SESSION, { error: { code: "SESSION_BUSY" } }),
+            step("readSession", SESSION, {
               result: { state: "running", is_active: true },
-            },
-            { call: "interruptTurn", input: { session_id: "{session}" }, result: { interrupted: true } },
+            }),
+            step("interruptTurn", SESSION, { result: { interrupted: true } }),
           ],
         },
         events: [
@@ -220,23 +210,19 @@ export const SESSIONS: readonly Scenario[] = [
           { type: "run_failed", session_id: "{session}", error_class: "cancelled" },
         ],
       },
-      { call: "interruptTurn", input: { session_id: "{session}" }, result: { interrupted: true } },
-      {
-        call: "finishTurn",
-        input: { session_id: "{session}" },
+      step("interruptTurn", SESSION, { result: { interrupted: true } }),
+      step("finishTurn", SESSION, {
         error: { code: "SESSION_NOT_RUNNING" },
         events: [],
-      },
-      {
-        call: "readHistory",
-        input: { session_id: "{session}" },
+      }),
+      step("readHistory", SESSION, {
         result: {
           messages: [
             { role: "user", content: "Say half, {run}." },
             { role: "block_assistant", stop_reason: "cancelled", blocks: [{ data: { text: "Half of it" } }] },
           ],
         },
-      },
+      }),
       {
         call: "startTurn",
         input: { session_id: "{session}", prompt: "Go on, {run}.", model: "conformance-plain" },
@@ -260,11 +246,9 @@ export const SESSIONS: readonly Scenario[] = [
         input: { session_id: "{session}", prompt: "And now, {run}?" },
         result: { text: "You said: And now, {run}?" },
       },
-      {
-        call: "readContext",
-        input: { session_id: "{session}" },
+      step("readContext", SESSION, {
         result: { messages: [{}, {}, { role: "system_notice", body: /It is raining, / }, {}, {}] },
-      },
+      }),
     ],
   },
   {
@@ -296,7 +280,7 @@ export const SESSIONS: readonly Scenario[] = [
         input: { session_id: "{fork}", prompt: "Three, {run}." },
         result: { session_id: "{fork}", text: "You said: Three, {run}." },
       },
-      { call: "readSession", input: { session_id: "{session}" }, result: { message_count: 4 } },
+      step("readSession", SESSION, { result: { message_count: 4 } }),
       { call: "readSession", input: { session_id: "{fork}" }, result: { message_count: 4 } },
       {
         call: "forkSession",
@@ -322,7 +306,7 @@ export const SESSIONS: readonly Scenario[] = [
         input: { session_id: "{session}", server_config: SERVER },
         error: { code: "INVALID_PARAMS", message: /has a server docs; remove it first$/ },
       },
-      { call: "reloadMcpServers", input: { session_id: "{session}" }, result: staged("reload") },
+      step("reloadMcpServers", SESSION, { result: staged("reload") }),
       {
         call: "removeMcpServer",
         input: { session_id: "{session}", server_name: "docs" },
@@ -379,11 +363,9 @@ export const SESSIONS: readonly Scenario[] = [
         result: { parent_revision: "{before}", message_count: 2, commit: { reason: { kind: "edit" } } },
         keep: { after: "revision" },
       },
-      {
-        call: "readHistory",
-        input: { session_id: "{session}" },
+      step("readHistory", SESSION, {
         result: { messages: [{ content: "Two, {run}." }, { role: "block_assistant" }] },
-      },
+      }),
       {
         call: "startTurn",
         input: { session_id: "{session}", prompt: "Three, {run}." },
@@ -396,11 +378,9 @@ export const SESSIONS: readonly Scenario[] = [
       },
       { call: "rewriteTranscript", input: rewriteOf(3, 9, written("Four")), error: { code: "INVALID_PARAMS" } },
       { call: "rewriteTranscript", input: rewriteOf(0, 1), error: { code: "INVALID_PARAMS", message: /message 0/ } },
-      {
-        call: "listRewrites",
-        input: { session_id: "{session}" },
+      step("listRewrites", SESSION, {
         result: { commits: [{ parent_revision: "{before}", revision: "{after}", messages_after: 2 }] },
-      },
+      }),
     ],
   },
   {
@@ -426,11 +406,9 @@ export const SESSIONS: readonly Scenario[] = [
         input: { session_id: "{session}", revision: "{before}", reason: { kind: "edit", note: "as it was" } },
         result: { parent_revision: "{after}", revision: "{before}" },
       },
-      {
-        call: "readHistory",
-        input: { session_id: "{session}" },
+      step("readHistory", SESSION, {
         result: { messages: [{ content: "One, {run}." }, {}] },
-      },
+      }),
       {
         call: "restoreRevision",
         input: { session_id: "{session}", revision: `sha256:${"0".repeat(64)}`, reason: { kind: "edit" } },
@@ -500,11 +478,9 @@ export const PORTABLES: readonly Scenario[] = [
     needs: ["imports", "operation"],
     steps: [
       MADE,
-      {
-        call: "exportSession",
-        input: { session_id: "{session}" },
+      step("exportSession", SESSION, {
         keep: { entries: "entries", last: "last_seq", first: "entries.0", second: "entries.1" },
-      },
+      }),
       {
         call: "importSession",
         input: { source_session_id: "{session}", last_seq: "{last}", entries: "{entries}" },
@@ -517,7 +493,7 @@ export const PORTABLES: readonly Scenario[] = [
         input: { session_id: "{copy}", prompt: "Are you there, {run}?" },
         result: { text: "You said: Are you there, {run}?" },
       },
-      { call: "readSession", input: { session_id: "{session}" }, result: { message_count: 2 } },
+      step("readSession", SESSION, { result: { message_count: 2 } }),
       {
         call: "importSession",
         input: { source_session_id: "{session}", last_seq: "{last}", entries: ["{second}", "{first}"] },
@@ -558,7 +534,7 @@ export const PORTABLES: readonly Scenario[] = [
           message: "history[0].role: write a message of a user, of the model or of tools; it is system_notice",
         },
       },
-      { call: "readSession", input: { session_id: "{session}" }, result: { message_count: 2 } },
+      step("readSession", SESSION, { result: { message_count: 2 } }),
     ],
   },
 ];

@@ -1,4 +1,4 @@
-import type { CallStep, ExpectedEvent, Scenario } from "./scenario.ts";
+import { type CallStep, type ExpectedEvent, type Scenario, SESSION, step } from "./scenario.ts";
 
 const USED = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
 
@@ -157,13 +157,11 @@ export const TURNS: readonly Scenario[] = [
         meanwhile: {
           after: "tool_approval_requested",
           steps: [
-            {
-              call: "listApprovals",
-              input: { session_id: "{session}" },
+            step("listApprovals", SESSION, {
               result: { approvals: [{ session_id: "{session}", calls: [{ id: "call_task", name: "task_create" }] }] },
               keep: { approval: "approvals.0.approval_id" },
-            },
-            { call: "readSession", input: { session_id: "{session}" }, result: { state: "waiting" } },
+            }),
+            step("readSession", SESSION, { result: { state: "waiting" } }),
             {
               call: "startTurn",
               input: { session_id: "{session}", prompt: "Me, too." },
@@ -532,11 +530,9 @@ export const SUB_AGENTS: readonly Scenario[] = [
           ...endedWith("It is done.", { input_tokens: 20, output_tokens: 10 }),
         ],
       },
-      {
-        call: "readSession",
-        input: { session_id: "{session}" },
+      step("readSession", SESSION, {
         result: { total_tokens: 30, delegated: { usage: { input_tokens: 10, output_tokens: 5 }, tool_calls: 0 } },
-      },
+      }),
       {
         call: "createSession",
         input: { prompt: "Delegate it, {run}.", model: "conformance-agent", tool_preset: "none", enable_agents: true },

@@ -1,6 +1,6 @@
-import type { Entry, NewEntry } from "@rkat/core/contract/entry";
+import type { Entry } from "@rkat/core/contract/entry";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { type EventLog, type FoldRow, hasWork, type LogRow } from "@rkat/core/ports/store";
+import { type EventLog, type FoldRow, hasWork, type LogRow, numbered } from "@rkat/core/ports/store";
 import { isLost, isOutrun } from "./client.ts";
 import type { Connection } from "./connection.ts";
 import { labelsOf, ROWS_MAX, type Rows } from "./rows.ts";
@@ -48,7 +48,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
   const append: EventLog<B>["append"] = async (sessionId, after, added, atMs = now()) => {
     const before = await rows.at(sessionId, after);
     if ((before?.last_seq ?? 0) !== after) throw elsewhere(sessionId, before?.last_seq ?? 0, after);
-    const entries = number(added, after, atMs);
+    const entries = numbered(added, after, atMs);
     const row = entries.reduce<R | undefined>((so, entry) => foldRow(so, sessionId, entry), before);
     if (row === undefined || added.length === 0) return [];
     const bodies = entries.map(({ body }) => JSON.stringify(body));
@@ -253,15 +253,6 @@ async function read<B>(
     ), 0)
     order by seq limit ${Math.min(max, ROWS_MAX)}`;
   return found.map(({ seq, span, at_ms, body }) => ({ seq, span, timestamp_ms: at_ms, body: JSON.parse(body) }));
-}
-
-function number<B>(added: readonly NewEntry<B>[], after: number, timestamp_ms: number): readonly Entry<B>[] {
-  let seq = after + 1;
-  return added.map(({ span, body }) => {
-    const entry = { seq, span, timestamp_ms, body };
-    seq += span;
-    return entry;
-  });
 }
 
 function elsewhere(sessionId: string, end: number, after: number): RuntimeError {

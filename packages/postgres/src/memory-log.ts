@@ -88,7 +88,6 @@ function toRow({ seq, turn, part, role, kind, created_at_ms, text, terms, byWord
 
 type Body = readonly [turn: number, part: number, role: NewChunk["role"], kind: string, atMs: number, text: string];
 
-/** The chunk of a row. */
 export function fromRow({ session_id, seq, body }: Pick<Chunk, "session_id" | "seq"> & { readonly body: string }) {
   // As `toRow` wrote it.
   const [turn, part, role, kind, created_at_ms, text] = JSON.parse(body) as Body;

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Entry } from "@rkat/core/contract/entry";
 import { messageOf } from "@rkat/core/contract/error";
+import { jsonIn } from "@rkat/core/contract/input";
 import { type DatabaseVerification, hasWork, type LogRow } from "@rkat/core/ports/store";
 import { createBlobs } from "./blobs.ts";
 import type { Connection } from "./connection.ts";
@@ -150,7 +151,7 @@ function take(log: Checked, { id, seq, span, at_ms, body }: ReadEntry, folds: Fo
 function endFault({ kept, end, folded }: Checked, realm: string): string | undefined {
   if (end < kept.last_seq) return `lacks seqs ${end + 1} to ${kept.last_seq}`;
   if (end > kept.last_seq || kept.goes_on) return `has entries beyond seq ${kept.last_seq}, where its row ends`;
-  const row = parse(kept.folded ?? "");
+  const row = jsonIn(kept.folded ?? "");
   if (folded === undefined || typeof row !== "object" || row === null) return "has a row that cannot be read";
   const columns = {
     last_seq: [kept.last_seq, folded.last_seq],
@@ -158,7 +159,7 @@ function endFault({ kept, end, folded }: Checked, realm: string): string | undef
     archived: [kept.is_archived, folded.archived ?? false],
     waiting_calls: [kept.waiting_calls, folded.waiting_calls ?? 0],
     has_open_turn: [kept.has_open_turn, hasWork(folded)],
-    labels: [parse(kept.labels), labelsOf(realm, folded.labels)],
+    labels: [jsonIn(kept.labels), labelsOf(realm, folded.labels)],
   };
   // A row of an older version may lack fields of a newer one.
   const fields = Object.entries(row).map(([name, value]) => [name, [value, valueIn(folded, name)]] as const);
@@ -168,13 +169,5 @@ function endFault({ kept, end, folded }: Checked, realm: string): string | undef
 
 /** As it would be stored. */
 function valueIn(folded: LogRow, name: string): unknown {
-  return parse(JSON.stringify(new Map(Object.entries(folded)).get(name)) ?? "");
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return jsonIn(JSON.stringify(new Map(Object.entries(folded)).get(name)) ?? "");
 }

@@ -1,5 +1,6 @@
 import type { AgentEntryBody, AgentEntryBodyOf, Tier } from "../contract/agent.ts";
 import type { Entry } from "../contract/entry.ts";
+import { defined } from "../contract/input.ts";
 import type { LogRow, Spent } from "../ports/store.ts";
 import { addSpending, totalTokens } from "../turn/cost.ts";
 
@@ -58,9 +59,7 @@ export function foldAgent(row: AgentRow | undefined, id: string, entry: Entry<Ag
         ...rest,
         agent,
         forgotten_seq: seq,
-        ...(recent === undefined ? {} : { recent }),
-        ...(longterm === undefined ? {} : { longterm }),
-        ...(last_error === undefined ? {} : { last_error }),
+        ...defined({ recent, longterm, last_error }),
       };
     }
     case "tiers_failed":
@@ -124,8 +123,7 @@ function compacted(
     compactions,
     compacted_at_ms: timestamp_ms,
     compacted_seq: seq,
-    ...(quality === undefined ? {} : { longterm_quality: quality }),
-    ...(vain === undefined ? {} : { in_vain_at: vain }),
+    ...defined({ longterm_quality: quality, in_vain_at: vain }),
     places,
     summary_seqs: [...row.summary_seqs, seq].filter((one) => one >= first),
   };

@@ -21,6 +21,7 @@ import type {
 import type { Caller } from "../contract/caller.ts";
 import { messageOf } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
+import { defined } from "../contract/input.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SessionLocks } from "../ports/store.ts";
 import type { Vault, VaultMemory } from "../ports/vault.ts";
@@ -85,8 +86,7 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
           agent: name,
           number: count + 1 + at,
           content,
-          ...(metadata === undefined ? {} : { metadata }),
-          ...(file === undefined ? {} : { file }),
+          ...defined({ metadata, file }),
         }),
       ),
     );

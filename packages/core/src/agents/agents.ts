@@ -3,6 +3,7 @@ import type { AgentEntryBody, AgentEntryBodyOf, AgentHistory, AgentReceipt, Tier
 import { FORGOTTEN, type Receipt } from "../contract/compaction.ts";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
+import { defined } from "../contract/input.ts";
 import type { OperationOutput } from "../contract/operations.ts";
 import { verdictOf, withVerdict } from "../contract/verdict.ts";
 import type { MemorySource } from "../memory/memory-background.ts";
@@ -195,8 +196,7 @@ async function readHistory(
       if (longterm === undefined) return [newer];
       const older = {
         ...{ seq, created_at, tier: "longterm" as const, ...reportedTier(longterm), ...counted(receipts?.longterm) },
-        ...(quality === undefined ? {} : { quality }),
-        ...(remaking === undefined ? {} : { remaking }),
+        ...defined({ quality, remaking }),
       };
       return [newer, older];
     }),
@@ -230,8 +230,7 @@ async function readReceipt(place: Place, seq: number | undefined): Promise<Agent
     notes,
     recent: withReceipt(recent, receipts?.recent),
     ...(longterm === undefined ? {} : { longterm: withReceipt(longterm, receipts?.longterm) }),
-    ...(quality === undefined ? {} : { quality }),
-    ...(remaking === undefined ? {} : { remaking }),
+    ...defined({ quality, remaking }),
   };
 }
 

@@ -9,8 +9,8 @@ import type {
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
+import { defined, isRecord } from "../contract/input.ts";
 import type { Message } from "../contract/message.ts";
-import type { JsonObject } from "../contract/session.ts";
 import { withVerdict } from "../contract/verdict.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, NativeCompaction, NativeRequest, ToolSpec } from "../ports/model.ts";
@@ -179,8 +179,7 @@ function started({ state, compacting, asking, compactionId }: CompactionJob, pla
       input_tokens: state.lastInputTokens,
       estimated_history_tokens: state.shownTokens,
       message_count: state.shown.length,
-      ...(compactionId === undefined ? {} : { compaction_id: compactionId }),
-      ...(economy === undefined ? {} : { economy }),
+      ...defined({ compaction_id: compactionId, economy }),
     },
   };
 }
@@ -329,8 +328,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Quoting): Promise
       ...quotes,
       ...(rules.length === 0 ? {} : { rules }),
       ...work,
-      ...(judged === undefined ? {} : { judged }),
-      ...(own.native === undefined ? {} : { native: own.native }),
+      ...defined({ judged, native: own.native }),
       usage,
       ...(economy === undefined ? {} : { economy }),
       cadence: state.cadence,
@@ -557,16 +555,12 @@ function kept(model: ModelClient, { blocks, usage, stopReason }: Extract<ModelAn
   const { provider, modelId } = model;
   const given = blocks.find((block) => block.block_type === "server_tool_content");
   const item = given?.data.content;
-  if (!isObject(item)) return without(`${provider} returned none and stopped with ${stopReason}`, usage);
+  if (!isRecord(item)) return without(`${provider} returned none and stopped with ${stopReason}`, usage);
   const bytes = new TextEncoder().encode(JSON.stringify(item)).length;
   if (bytes > NATIVE_BYTES_MAX) return without(`that of ${provider} has ${bytes} bytes, too many to store`, usage);
   const host = hostOf(model);
   const native = { provider, model: modelId, bytes, usage, item, ...(host === undefined ? {} : { host }) };
   return { native, usage, notes: [] };
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const PREVIEW = "preview";

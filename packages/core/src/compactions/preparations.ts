@@ -13,7 +13,6 @@ import type { BackgroundPreparation, TurnPolicy } from "../turn/run.ts";
 
 /** Compactions prepared in the background, one per session and a few per process. */
 export interface Preparations {
-  /** The background preparation of a turn. */
   background(session: LiveSession, making: Making): BackgroundPreparation;
   /** Called at the end of a turn: prepares a compaction while the session rests, if it is worthwhile. */
   rest(session: LiveSession, making: Making): void;

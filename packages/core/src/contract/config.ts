@@ -32,7 +32,6 @@ export function withSubAgents(table: Readonly<Record<string, unknown>>): Readonl
   return both.length === 0 ? moved : { ...moved, agents: Object.fromEntries(both) };
 }
 
-/** Replaces the realm's own layer of the configuration. */
 const SetConfig = z.preprocess(named("config"), z.object({ config, expected_generation }));
 
 /** Changes the realm's own layer by a merge patch of RFC 7396; null removes a key. */
@@ -41,7 +40,6 @@ const PatchConfig = z.preprocess(named("patch"), z.object({ patch, expected_gene
 /** What can name a realm. */
 export const REALM_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
-/** Which realm is configured. */
 export const ConfiguredRealm = z.object({
   realm_id: z.string().optional().describe("the realm's id"),
   instance_id: z.string().optional().describe("the process's own id"),

@@ -146,7 +146,6 @@ export const ForgetReceipt = z.object({
 });
 export type ForgetReceipt = z.infer<typeof ForgetReceipt>;
 
-/** A receipt with its signature. */
 export const Signed = z.object({
   receipt: z.string().describe("the receipt as it was signed, as JSON"),
   signature: z.string().describe("of those bytes, by Ed25519, in Base64"),

@@ -25,7 +25,6 @@ export const SkillRow = z.object({
 });
 export type SkillRow = z.infer<typeof SkillRow>;
 
-/** A skill with its text. */
 export const SkillText = SkillRow.extend({
   body: z.string().describe("the skill itself as a text, or the file that was asked for"),
   files: z.array(z.string()).optional().describe("the files beside it, by their names, where there are any"),

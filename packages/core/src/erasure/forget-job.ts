@@ -3,6 +3,7 @@ import type { AgentPlace } from "../agents/agent-operations.ts";
 import type { AgentEntryBody } from "../contract/agent.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import type { ForgetReceipt } from "../contract/forget.ts";
+import { defined } from "../contract/input.ts";
 import type { ScheduleEntryBody, ScheduleEntryOf } from "../contract/wire/schedule.ts";
 import type { SessionMemory } from "../memory/session-memory.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -214,9 +215,7 @@ async function applyToAgent(
       agent,
       forgetting_id: id,
       holes: target.holes.map(({ from_seq, to_seq, mac }) => ({ from_seq, to_seq, mac })),
-      ...(recent === undefined ? {} : { recent }),
-      ...(longterm === undefined ? {} : { longterm }),
-      ...(last_error === undefined ? {} : { last_error }),
+      ...defined({ recent, longterm, last_error }),
     };
     await store.log.append(target.id, last_seq, [{ span: 1, body: forgotten }]);
   }

@@ -1,4 +1,5 @@
 import type { SpecificKind } from "../contract/compaction.ts";
+import { jsonIn } from "../contract/input.ts";
 import { type AssistantBlock, isUntrusted, type Message, originOf } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import { atomsIn } from "../text/atoms.ts";
@@ -125,18 +126,10 @@ const LISTED_FILE =
 
 /** The text of a tool result: decoded if it is JSON, also within JSON, and without sizes and dates of listed files. */
 function decoded(text: string): string {
-  const value = text.length <= DECODED_CHARS_MAX && /^\s*[[{]/u.test(text) ? parsed(text) : undefined;
+  const value = text.length <= DECODED_CHARS_MAX && /^\s*[[{]/u.test(text) ? jsonIn(text) : undefined;
   if (value !== undefined) return leavesOf(value, writeResult).map(decoded).join("\n");
   const plain = text.includes('\\"') ? unescaped(text) : text;
   return plain.replace(REPORTED, " ").replace(EXIT_KEY, " exit code ").replace(LISTED_FILE, "");
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function writeResult(key: string, text: string): string | undefined {
@@ -145,7 +138,8 @@ function writeResult(key: string, text: string): string | undefined {
   return ENVELOPE.test(key) ? text : withKey(key, text);
 }
 
-function endsOf(text: string): readonly string[] {
+/** A tool's output may be endless; it is read at both ends. */
+export function endsOf(text: string): readonly string[] {
   if (text.length <= 2 * RESULT_END_CHARS_MAX) return [text];
   return [text.slice(0, RESULT_END_CHARS_MAX), text.slice(-RESULT_END_CHARS_MAX)];
 }

@@ -6,7 +6,7 @@ import { collectOffers, figuresIn } from "../text/numbers.ts";
 import { stemsOf } from "../text/words.ts";
 import { blocksOf } from "./cut-sentences.ts";
 import { holdsWhole, piecesOf, wholeTextsOf } from "./exactness.ts";
-import { RESULT_END_CHARS_MAX } from "./specifics.ts";
+import { endsOf } from "./specifics.ts";
 import { spellingsOf } from "./statement.ts";
 
 /** A sentence of a summary and its source messages, the likeliest first; none if no message contains it. */
@@ -135,12 +135,6 @@ async function namesIn({ passages }: Read, names: Claim["names"], yieldToEventLo
     for (const [key, finds] of names) if (!found.has(key) && finds(said, offers)) found.add(key);
   }
   return found;
-}
-
-/** A tool's output may be endless; it is read at both ends. */
-function endsOf(text: string): readonly string[] {
-  if (text.length <= 2 * RESULT_END_CHARS_MAX) return [text];
-  return [text.slice(0, RESULT_END_CHARS_MAX), text.slice(-RESULT_END_CHARS_MAX)];
 }
 
 /** With few messages, term rarity is smoothed by this many. */

@@ -4,6 +4,7 @@ import type { Recover } from "../compaction/receipt.ts";
 import { pinnedIn } from "../compaction/shown-messages.ts";
 import type { Caller } from "../contract/caller.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
+import { defined } from "../contract/input.ts";
 import { type MemoryHit, type MemoryResults, type MemorySearch, TOKENS_DEFAULT } from "../contract/memory.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Chunk } from "../ports/memory.ts";
@@ -139,8 +140,7 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
       discardedOnly: how.reach === "discarded",
       ...(scope === "session" && session_id !== undefined ? { sessionId: session_id } : {}),
       ...(agent === undefined ? {} : { sessionId: agentId(agent) }),
-      ...(as_of_seq === undefined ? {} : { upToSeq: as_of_seq }),
-      ...(how.among === undefined ? {} : { among: how.among }),
+      ...defined({ upToSeq: as_of_seq, among: how.among }),
     },
     limit: trusted_only === true ? limit * UNTRUSTED_FACTOR : limit,
     scoreMin: SCORE_MIN,

@@ -92,7 +92,6 @@ export interface NativeRequest extends Pick<ModelRequest, "messages" | "tools" |
   readonly instructions?: string | undefined;
 }
 
-/** A model. */
 export interface ModelClient {
   readonly provider: string;
   readonly modelId: string;

@@ -324,3 +324,13 @@ export interface Forgettings {
   /** Newest last. */
   receipts(): Promise<readonly SignedReceipt[]>;
 }
+
+/** The entries that are appended after a seq. */
+export function numbered<B>(added: readonly NewEntry<B>[], after: number, timestamp_ms: number): readonly Entry<B>[] {
+  let seq = after + 1;
+  return added.map(({ span, body }) => {
+    const entry = { seq, span, timestamp_ms, body };
+    seq += span;
+    return entry;
+  });
+}

@@ -2,7 +2,6 @@ import type { ContentBlock } from "../contract/message.ts";
 import type { JsonObject, McpServer } from "../contract/session.ts";
 import type { ToolSpec } from "./model.ts";
 
-/** The context of a tool call. */
 export interface ToolCallContext {
   readonly sessionId: string;
   readonly toolUseId: string;

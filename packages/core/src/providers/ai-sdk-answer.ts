@@ -1,5 +1,6 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { Usage } from "../contract/event.ts";
+import { defined } from "../contract/input.ts";
 import type { AssistantBlock, StopReason } from "../contract/message.ts";
 import type { ModelFailure, ModelPart } from "../ports/model.ts";
 import { keepMetadata, mergeMetadata, type ProviderMetadata } from "./ai-sdk-dialect.ts";
@@ -206,8 +207,7 @@ function readUsage(usage: unknown): Usage {
   return {
     input_tokens: countOf(input.total) ?? 0,
     output_tokens: countOf(output.total) ?? 0,
-    ...(cacheRead === undefined ? {} : { cache_read_tokens: cacheRead }),
-    ...(cacheWrite === undefined ? {} : { cache_creation_tokens: cacheWrite }),
+    ...defined({ cache_read_tokens: cacheRead, cache_creation_tokens: cacheWrite }),
     ...(thought > 0 ? { reasoning_tokens: thought } : {}),
   };
 }

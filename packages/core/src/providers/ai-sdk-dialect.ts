@@ -1,4 +1,5 @@
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4, SharedV4ProviderOptions } from "@ai-sdk/provider";
+import { defined } from "../contract/input.ts";
 import type { BlockMeta } from "../contract/message.ts";
 
 /** Any language model of the AI SDK, of this generation or the two before it. */
@@ -183,7 +184,6 @@ export function replayMetadata(meta: BlockMeta | undefined, dialect: Dialect): S
 function openAiOptions(meta: Extract<BlockMeta, { provider: "open_ai" }>) {
   return {
     itemId: meta.id,
-    ...(meta.encrypted_content === undefined ? {} : { reasoningEncryptedContent: meta.encrypted_content }),
-    ...(meta.phase === undefined ? {} : { phase: meta.phase }),
+    ...defined({ reasoningEncryptedContent: meta.encrypted_content, phase: meta.phase }),
   };
 }

@@ -1,3 +1,4 @@
+import { asText } from "./model-failure.ts";
 import { type Environment, ollamaUrl } from "./provider-settings.ts";
 
 export interface LocalServer {
@@ -43,9 +44,9 @@ async function askOllama(url: string, signal: AbortSignal): Promise<LocalServer 
   if (rows === undefined) return undefined;
   const models = rows.flatMap(({ name, size, modified_at, details }) => {
     const { family } = Object(details);
-    if (!isModelName(name) || isEmbedder(name) || isEmbedder(textOf(family))) return [];
+    if (!isModelName(name) || isEmbedder(name) || isEmbedder(asText(family))) return [];
     const bytes = typeof size === "number" && size > 0 ? size : undefined;
-    return [{ name, bytes, at: textOf(modified_at) }];
+    return [{ name, bytes, at: asText(modified_at) }];
   });
   const sorted = models.sort((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0) || (a.at < b.at ? 1 : -1));
   return {
@@ -70,10 +71,6 @@ function rowsOf(answer: unknown, key: string): readonly Readonly<Record<string, 
   const rows: unknown = Object(answer)[key];
   if (!Array.isArray(rows)) return undefined;
   return rows.slice(0, MODELS_MAX).map(Object);
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }
 
 /** Names are written to a file and shown on a terminal, so others are ignored. */

@@ -1,3 +1,4 @@
+import { defined } from "../contract/input.ts";
 import type { FailureKind, ModelFailure } from "../ports/model.ts";
 import { asRecord, type Loose } from "./http-stream.ts";
 
@@ -17,8 +18,7 @@ export function classifyFailure(thrown: unknown, context: FailureContext): Model
   return {
     kind,
     message: describe(kind, facts, context),
-    ...(facts.status === undefined ? {} : { status: facts.status }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...defined({ status: facts.status, retryAfterMs }),
   };
 }
 
@@ -258,7 +258,7 @@ function parseBody(body: unknown): unknown {
   }
 }
 
-function asText(value: unknown): string {
+export function asText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 

@@ -3,7 +3,7 @@ import type { AssistantBlock, Message, StopReason } from "../contract/message.ts
 import { chatMessages } from "../contract/wire/openai.ts";
 import type { ModelClient, ModelPart, ModelRequest, ToolSpec } from "../ports/model.ts";
 import { asRecord, countOf, type Loose, openLines, toolUseBlock } from "./http-stream.ts";
-import { abortFailure, CUT_OFF, classifyFailure } from "./model-failure.ts";
+import { abortFailure, asText, CUT_OFF, classifyFailure } from "./model-failure.ts";
 
 export interface OpenAiChatOptions {
   /** Including /v1. */
@@ -238,10 +238,6 @@ const SIGN_OF_LIFE: ModelPart = { type: "text_delta", delta: "" };
 
 function asIndex(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
-}
-
-function asText(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }
 
 /** The wanted id, or a numbered one if it is taken: results find their calls by it. */

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { type Entry, EntryBody } from "../contract/entry.ts";
 import { invalid, type RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
+import { jsonIn } from "../contract/input.ts";
 import type { AssistantBlock, Content, Message, StopReason, ToolResult } from "../contract/message.ts";
 import { PortableEntry } from "../contract/portable.ts";
 import { assembleContext, hashContext } from "../state/context.ts";
@@ -289,7 +290,7 @@ export function readRecordedLog(text: string, name: string): readonly Entry[] {
   for (const [index, line] of lines.entries()) {
     const number = index + 1;
     if (line.length > LINE_CHARS_MAX) throw refuse(number, "is too long for an entry");
-    const given = PortableEntry.safeParse(parsed(line)).data;
+    const given = PortableEntry.safeParse(jsonIn(line)).data;
     const body = EntryBody.safeParse(given?.body).data;
     if (given === undefined || body === undefined) {
       throw refuse(number, number === lines.length ? "is cut off, or no entry of a log" : "is no entry of a log");
@@ -301,12 +302,4 @@ export function readRecordedLog(text: string, name: string): readonly Entry[] {
     entries.push(entry);
   }
   return entries;
-}
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }

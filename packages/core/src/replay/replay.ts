@@ -1,6 +1,7 @@
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
+import { defined } from "../contract/input.ts";
 import type { Content, Message } from "../contract/message.ts";
 import type { ModelPrices } from "../contract/money.ts";
 import type { Figures, ReplayMark, SummariesBy } from "../contract/wire/simulation.ts";
@@ -76,8 +77,7 @@ export async function replayLog(options: ReplayOptions): Promise<Replayed> {
       initial_turn: "deferred",
       max_turns: script.calls + SPARE_CALLS,
       tool_filter: { Allow: toolsAllowed(script) },
-      ...(script.systemPrompt === undefined ? {} : { system_prompt: script.systemPrompt }),
-      ...(script.maxTokens === undefined ? {} : { max_tokens: script.maxTokens }),
+      ...defined({ system_prompt: script.systemPrompt, max_tokens: script.maxTokens }),
     });
     for (const [index, step] of script.steps.entries()) {
       if (signal.aborted) throw stopped();

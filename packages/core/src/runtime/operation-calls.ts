@@ -1,6 +1,7 @@
 import { questionIn } from "../contract/describe-event.ts";
 import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEventOf } from "../contract/event.ts";
+import { defined } from "../contract/input.ts";
 import type { OPERATIONS, OperationName, OperationOutput } from "../contract/operations.ts";
 import type { Remember } from "../contract/permission.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire/wire-table.ts";
@@ -217,8 +218,7 @@ function readOptions(
   return {
     fields: { ...toWire(rest, fields), ...(schema === undefined ? {} : { [field]: schema }), ...given },
     call: { ...(signal === undefined ? {} : { signal }), ...(tools === undefined ? {} : { tools }) },
-    ...(onApproval === undefined ? {} : { onApproval }),
-    ...(outputSchema === undefined ? {} : { outputSchema }),
+    ...defined({ onApproval, outputSchema }),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Caller } from "../contract/caller.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
+import { defined } from "../contract/input.ts";
 import type { PendingCall, ToolUseBlock } from "../contract/message.ts";
 import type { OperationInput, OperationOutput } from "../contract/operations.ts";
 import type { RunResult } from "../contract/session.ts";
@@ -299,8 +300,7 @@ function answerEntry(state: SessionState, given: Given, by: string | undefined):
     calls: meant.map(({ id }) => id),
     remember,
     ...(remember === "once" ? {} : { rules }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(by === undefined ? {} : { by }),
+    ...defined({ reason, by }),
   };
 }
 
@@ -373,8 +373,7 @@ export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
     ...(totalTokens(delegated.usage) + delegated.toolCalls === 0
       ? {}
       : { delegated: { usage: delegated.usage, tool_calls: delegated.toolCalls } }),
-    ...(turnUsage.cost === undefined ? {} : { turn_cost: turnUsage.cost }),
-    ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
+    ...defined({ turn_cost: turnUsage.cost, terminal_cause_kind: cause }),
     ...(outcome.pending === undefined ? {} : { pending_calls: outcome.pending.map(toPendingCall) }),
     ...extraction,
   };
@@ -389,8 +388,7 @@ function failureOf(end: Extract<TurnOutcome["end"], { status: "failed" }>, sessi
   const details = {
     session_id,
     error_class,
-    ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ terminal_cause_kind: cause, reason }),
   };
   switch (error_class) {
     case "cancelled":

@@ -1,4 +1,5 @@
 import { messageOf } from "../contract/error.ts";
+import { jsonIn } from "../contract/input.ts";
 import type { Mark, StoredMarks } from "../contract/wire/mark.ts";
 
 /** Stores compacted conversations beyond the process: any key-value table of texts. */
@@ -107,13 +108,5 @@ async function marksIn(text: string | null | undefined): Promise<readonly Mark[]
   if (text === undefined || text === null) return undefined;
   // The schema is loaded only with a store.
   const { readMarks } = await import("../contract/wire/mark.ts");
-  return readMarks(parse(text));
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return readMarks(jsonIn(text));
 }

@@ -1,4 +1,5 @@
 import type { Entry } from "../contract/entry.ts";
+import { defined } from "../contract/input.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import type { ModelCalls } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -73,8 +74,7 @@ function describeCall(call: SizedCall, sizes: ContextSizes): ModelCalls["calls"]
     tokens,
     tool_tokens: toolTokens ?? tool_tokens,
     parts: [...parts].map(([kind, size]) => ({ kind, tokens: size })),
-    ...(context_window === undefined ? {} : { context_window }),
-    ...(threshold === undefined ? {} : { threshold }),
+    ...defined({ context_window, threshold }),
     ...(usage === undefined ? {} : { usage: structuredClone(usage) }),
     ...(usage?.cost === undefined ? {} : { cost: { ...usage.cost } }),
   };

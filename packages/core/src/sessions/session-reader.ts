@@ -1,4 +1,5 @@
 import { invalid, RuntimeError } from "../contract/error.ts";
+import { defined } from "../contract/input.ts";
 import type {
   SessionContext,
   SessionHistory,
@@ -169,8 +170,7 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
     provider: row.provider,
     title: row.title,
     ...budgetsOf(row),
-    ...(row.delegated === undefined ? {} : { delegated: row.delegated }),
-    ...(row.usage === undefined ? {} : { usage: row.usage }),
+    ...defined({ delegated: row.delegated, usage: row.usage }),
     session_compaction_cadence: row.cadence,
     ...(last === undefined ? {} : { last_assistant_text: textOfEntry(last, row.text_seq) }),
   };

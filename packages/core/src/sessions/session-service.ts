@@ -64,7 +64,6 @@ export interface ServiceParts extends FixedParts {
   readonly configuration: Configuration<Configured>;
   readonly catalogue: SkillCatalogue;
   readonly readAgentsMd: ReadAgentsMd | undefined;
-  /** Adds rules to what the project allows. */
   allowInProject(rules: readonly string[]): Promise<void>;
   /** Whether this process finishes turns of processes that are gone, and leaves its own to another one when it stops. */
   readonly resumesTurns: boolean;

@@ -4,7 +4,7 @@ import type { ExtractSummary } from "../compaction/summarise.ts";
 import type { CompactionPart } from "../compactions/compaction-part.ts";
 import { CompactionDefaults, type CompactionSettings } from "../contract/compaction.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
-import { asksForNothing, invalidInput, WHY_UNSERVED } from "../contract/input.ts";
+import { asksForNothing, defined, invalidInput, WHY_UNSERVED } from "../contract/input.ts";
 import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../contract/session.ts";
 import type { CompactionHooks, Compactor, Curator, Judge } from "../ports/compactor.ts";
 import type { ModelClient } from "../ports/model.ts";
@@ -12,7 +12,6 @@ import { belowCeiling, type Limits, requireBelow, type ToolCeiling, withinLimits
 import { type CamelCased, camelOf, inCamelCase, requireNames, toWire } from "../runtime/options.ts";
 import type { SessionState } from "../state/session-state.ts";
 
-/** Defaults of a session. */
 export interface SessionDefaults {
   readonly system_prompt?: string | undefined;
   readonly max_tokens?: number | undefined;
@@ -20,7 +19,6 @@ export interface SessionDefaults {
   readonly budget_limits: SessionSettings["budget_limits"];
   readonly tools: SessionSettings["tools"];
   readonly structured_output_retries: number;
-  /** The tools of each `tool_preset`. */
   readonly presets: Readonly<Record<NonNullable<CreateSession["tool_preset"]>, SessionSettings["tools"]>>;
   readonly ceiling: ToolCeiling;
   /** Whether there may be an AGENTS.md. */
@@ -74,18 +72,20 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
     tools: settleTools(input, defaults),
     tool_filter: input.tool_filter ?? "All",
     structured_output_retries: input.structured_output_retries ?? defaults.structured_output_retries,
-    ...given("agents_md", defaults.agents_md && input.system_prompt === undefined ? (true as const) : undefined),
-    ...given("memory_scope", input.memory_scope),
-    ...given("system_prompt", system.length === 0 ? undefined : system.join("\n\n")),
-    ...given("max_tokens", input.max_tokens ?? defaults.max_tokens),
-    ...given("client_tools", input.client_tools),
-    ...given("provider_params", input.provider_params),
-    ...given("output_schema", input.output_schema),
-    ...given("labels", input.labels),
-    ...given("app_context", input.app_context),
-    ...given("shell_env", input.shell_env),
-    ...given("compaction", input.compaction),
-    ...given("permissions", input.permissions),
+    ...defined({
+      agents_md: defaults.agents_md && input.system_prompt === undefined ? (true as const) : undefined,
+      memory_scope: input.memory_scope,
+      system_prompt: system.length === 0 ? undefined : system.join("\n\n"),
+      max_tokens: input.max_tokens ?? defaults.max_tokens,
+      client_tools: input.client_tools,
+      provider_params: input.provider_params,
+      output_schema: input.output_schema,
+      labels: input.labels,
+      app_context: input.app_context,
+      shell_env: input.shell_env,
+      compaction: input.compaction,
+      permissions: input.permissions,
+    }),
   };
 }
 
@@ -104,7 +104,7 @@ function settleTools(input: ToolsAsked, defaults: SessionDefaults): SessionSetti
   if (input.enable_files === true && builtins !== "all")
     throw invalid("enable_files: this session has no file tools; choose the tool_preset workspace or full");
   const files = input.enable_files === true ? { files: true as const } : {};
-  const others = { ...files, ...given("mcp", base.mcp), ...given("skills", base.skills) };
+  const others = { ...files, ...defined({ mcp: base.mcp, skills: base.skills }) };
   const tools = { builtins, shell, memory: input.enable_memory ?? base.memory, ...others } as const;
   requireBelow(tools, defaults.ceiling, input);
   return belowCeiling(withAgents(tools, input.enable_agents, defaults), defaults.ceiling);
@@ -141,16 +141,18 @@ export function overrideSettings(
   const changed: SessionSettings = {
     ...settings,
     ...(how.model === undefined ? {} : { model: how.model.modelId, provider: how.model.provider }),
-    ...given("max_tokens", input.max_tokens),
-    ...given("system_prompt", input.system_prompt),
-    ...given("output_schema", input.output_schema),
-    ...given("structured_output_retries", input.structured_output_retries),
-    ...given("client_tools", input.client_tools),
-    ...given("provider_params", input.provider_params),
-    ...given("permissions", input.permissions),
+    ...defined({
+      max_tokens: input.max_tokens,
+      system_prompt: input.system_prompt,
+      output_schema: input.output_schema,
+      structured_output_retries: input.structured_output_retries,
+      client_tools: input.client_tools,
+      provider_params: input.provider_params,
+      permissions: input.permissions,
+    }),
   };
   delete changed.turn_output_schema;
-  Object.assign(changed, given("turn_output_schema", input.turn_output_schema));
+  Object.assign(changed, defined({ turn_output_schema: input.turn_output_schema }));
   if (input.clear_provider_params && input.provider_params === undefined) delete changed.provider_params;
   if ((input.system_prompt ?? input.change_settings?.system_prompt) != null) delete changed.agents_md;
   if (input.change_settings !== undefined) change(changed, input.change_settings, how.defaults);
@@ -169,14 +171,16 @@ function change(
   const { system_prompt, max_tokens, output_schema } = rest;
   Object.assign(
     settings,
-    given("system_prompt", system_prompt ?? undefined),
-    // Without a limit of its own a session has the configured one.
-    given("max_tokens", max_tokens ?? (max_tokens === null ? defaults.max_tokens : undefined)),
-    given("output_schema", output_schema ?? undefined),
-    given("structured_output_retries", structured_output_retries ?? undefined),
-    given("tool_filter", tool_filter),
+    defined({
+      system_prompt: system_prompt ?? undefined,
+      // Without a limit of its own a session has the configured one.
+      max_tokens: max_tokens ?? (max_tokens === null ? defaults.max_tokens : undefined),
+      output_schema: output_schema ?? undefined,
+      structured_output_retries: structured_output_retries ?? undefined,
+      tool_filter,
+    }),
   );
-  const agents = given("enable_agents", enable_agents);
+  const agents = defined({ enable_agents });
   if (tool_preset === undefined && enable_memory === undefined) {
     if (enable_agents === undefined) return;
     requireBelow(settings.tools, defaults.ceiling, agents);
@@ -185,7 +189,7 @@ function change(
   }
   const { builtins } = tool_preset === undefined ? defaults.tools : defaults.presets[tool_preset];
   const files = { enable_files: settings.tools.files === true && builtins === "all" };
-  const asked = { ...given("tool_preset", tool_preset), ...given("enable_memory", enable_memory), ...agents, ...files };
+  const asked = { ...defined({ tool_preset, enable_memory }), ...agents, ...files };
   settings.tools = settleTools(asked, defaults);
 }
 
@@ -197,11 +201,6 @@ export function requireNothingSince({ sessionId, shown }: SessionState, afterSeq
   if (afterSeq === undefined || said_seq <= afterSeq) return;
   const message = `after_seq: session ${sessionId} has gone on to ${said_seq} since; fork it to go on from there`;
   throw new RuntimeError("INVALID_PARAMS", message, { details: { said_seq } });
-}
-
-/** A field only if it has a value: on the wire, absent and undefined differ. */
-export function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
-  return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V }); // The computed key is K by construction.
 }
 
 /** Whether a turn's value equals the session's, or is absent. */
@@ -265,7 +264,7 @@ export function composeCompaction(
     judge: judge === "off" ? undefined : judge,
     compactor,
     curator,
-    hooks: { ...given("before", before), ...given("after", after) },
+    hooks: defined({ before, after }),
     extract,
     reading: readInWorker,
   };

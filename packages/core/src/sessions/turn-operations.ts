@@ -4,6 +4,7 @@ import type { Caller } from "../contract/caller.ts";
 import type { Capability, ModelsCatalog } from "../contract/capability.ts";
 import type { EntryBodyOf, TurnSetup } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
+import { defined } from "../contract/input.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
 import type { Store } from "../ports/store.ts";
@@ -33,7 +34,6 @@ import {
 } from "./live-sessions.ts";
 import { takeContent } from "./media.ts";
 import {
-  given,
   overrideSettings,
   requireNothingSince,
   requireParams,
@@ -67,9 +67,7 @@ export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparat
   readonly memoryScope: "project" | "session";
   readonly retention: Retention;
   readonly subAgents: SubAgentOptions;
-  /** Whether skills are on. */
   readonly hasSkills: boolean;
-  /** Whether AGENTS.md is read. */
   readonly hasAgentsMd: boolean;
   /** What `readModels` answers. */
   catalogue(): ModelsCatalog;
@@ -286,7 +284,7 @@ export function createTurnOperations(
       const prompt = isSent ? undefined : await promptOf(state.pendingPrompt, input, { blobs: store.blobs, model });
       if (settings !== state.settings) {
         // Its MCP servers may have changed meanwhile.
-        const now = () => ({ ...settings, ...given("mcp_servers", state.settings.mcp_servers) });
+        const now = () => ({ ...settings, ...defined({ mcp_servers: state.settings.mcp_servers }) });
         await appendEntries(store.log, session, () => [{ kind: "settings_changed", settings: now() }]);
       }
       // Apart from the turn's beginning: what is unloaded by it must not be shown to its first call.
@@ -333,8 +331,7 @@ function ignoreMissing(thrown: unknown): undefined {
 /** The inputs that another process needs to continue the turn. */
 function recordedOf({ hasApprover }: CallContext, request_key: string | undefined): TurnInput["recorded"] {
   return {
-    ...(hasApprover === undefined ? {} : { has_approver: hasApprover }),
-    ...(request_key === undefined ? {} : { request_key }),
+    ...defined({ has_approver: hasApprover, request_key }),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Evicted, KeptNative } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf, JobEnd, NewEntry, TurnEnd } from "../contract/entry.ts";
 import type { AgentEvent } from "../contract/event.ts";
+import { defined } from "../contract/input.ts";
 import type { AssistantMessage } from "../contract/message.ts";
 import { skillEvents } from "../turn/skills.ts";
 import { asBlocks, assistantText, contentText } from "../turn/tokens.ts";
@@ -256,8 +257,7 @@ function turnEndEvents(end: TurnEnd, source: EventSource): readonly AgentEvent[]
         usage: end.usage,
         ...costOf(end),
         extraction_required: end.extraction_required,
-        ...(end.pending === undefined ? {} : { pending_calls: end.pending }),
-        ...(end.cause === undefined ? {} : { terminal_cause_kind: end.cause }),
+        ...defined({ pending_calls: end.pending, terminal_cause_kind: end.cause }),
       };
       if (end.final_call === undefined) return [completed];
       return [{ type: "turn_completed", ...end.final_call }, completed];

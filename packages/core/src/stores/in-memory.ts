@@ -1,16 +1,17 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type {
-  Blob,
-  ConfigStore,
-  FoldRow,
-  Forgettings,
-  KeptLayer,
-  LogRow,
-  SessionLocks,
-  SignedReceipt,
-  Store,
+import {
+  type Blob,
+  type ConfigStore,
+  type FoldRow,
+  type Forgettings,
+  type KeptLayer,
+  type LogRow,
+  numbered,
+  type SessionLocks,
+  type SignedReceipt,
+  type Store,
 } from "../ports/store.ts";
 import { pageOf } from "./page.ts";
 import { makeKey, signReceipt } from "./receipts.ts";
@@ -35,12 +36,7 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
           throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
         }
         const log = logs.get(sessionId) ?? [];
-        let seq = end + 1;
-        const entries = added.map((entry) => {
-          const placed = { ...entry, seq, timestamp_ms };
-          seq += entry.span;
-          return placed;
-        });
+        const entries = numbered(added, end, timestamp_ms);
         log.push(...entries);
         logs.set(sessionId, log);
         for (const entry of entries) rows.set(sessionId, foldRow(rows.get(sessionId), sessionId, entry));

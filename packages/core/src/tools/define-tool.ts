@@ -1,5 +1,5 @@
 import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
-import { invalidInput, isJsonTable } from "../contract/input.ts";
+import { defined, invalidInput, isJsonTable } from "../contract/input.ts";
 import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
 import { isStandard, readBy, type StandardSchema, jsonSchemaOf as writtenAs } from "../ports/standard-schema.ts";
@@ -51,8 +51,7 @@ export function defineTool<const Input extends ToolInput = Readonly<JsonObject>>
     name,
     description,
     inputSchema: jsonSchemaOf(name, input),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(effects === undefined ? {} : { effects }),
+    ...defined({ timeoutMs, effects }),
     ...(needsApproval === undefined ? {} : { needsApproval: approvalFor(parse, needsApproval) }),
     execute: async (args, context) => {
       const read = await parse(args);

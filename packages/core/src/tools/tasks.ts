@@ -1,4 +1,5 @@
 import { invalid } from "../contract/error.ts";
+import { defined } from "../contract/input.ts";
 import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -101,7 +102,7 @@ export function createTaskTools({ clock, tasksMax }: { readonly clock: Clock; re
           removeBlockedBy: remove_blocked_by,
         };
         const merged = mergeMetadata(board.find(taskId).metadata, given.metadata ?? {});
-        const fields = definedFields({ ...given, metadata: merged });
+        const fields = defined({ ...given, metadata: merged });
         return JSON.stringify(board.update(taskId, { fields, links }, sessionId));
       },
     }),
@@ -113,14 +114,6 @@ function mergeMetadata(present: JsonObject, changes: JsonObject): JsonObject {
   const merged = Object.fromEntries(Object.entries({ ...present, ...changes }).filter(([, value]) => value !== null));
   if (JSON.stringify(merged).length <= METADATA_CHARS_MAX) return merged;
   throw invalid(`a task's metadata is larger than ${METADATA_CHARS_MAX} characters`);
-}
-
-/** Drops undefined fields, so that spreading keeps the others. */
-function definedFields<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  // `as`: exactly the undefined values were dropped.
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
 }
 
 type TaskStatus = "pending" | "in_progress" | "completed";

@@ -173,7 +173,6 @@ function parsed<T>(read: Read<T>, place: string): T {
   throw refused(place, invalidInput(read.error).message);
 }
 
-/** A completely checked session file. */
 interface CheckedFile {
   readonly session_id: string;
   readonly last_seq: number;

@@ -1,5 +1,6 @@
 import type { OutputUnit } from "@cfworker/json-schema";
 import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
+import { isRecord } from "../contract/input.ts";
 import type { JsonObject } from "../contract/session.ts";
 
 /** Checks a value; returns one sentence per problem. */
@@ -111,7 +112,7 @@ function schemaFault(root: JsonObject): string | undefined {
     if (depth > DEPTH_MAX) return `it is nested deeper than ${DEPTH_MAX} levels`;
     const fault = keywordFault(schema);
     if (fault !== undefined) return fault;
-    const none = nestedIn(schema).find(({ value }) => typeof value !== "boolean" && !isObject(value));
+    const none = nestedIn(schema).find(({ value }) => typeof value !== "boolean" && !isRecord(value));
     if (none !== undefined) return `${none.keyword} has ${JSON.stringify(none.value)} where a schema is expected`;
   }
   const schemas = [...depths.keys()];
@@ -128,7 +129,7 @@ function schemasIn(root: JsonObject): ReadonlyMap<JsonObject, number> {
   // The map grows while it is read: the loop ends with the last nested schema.
   for (const [schema, depth] of depths) {
     if (depth > DEPTH_MAX) break;
-    for (const { value } of nestedIn(schema)) if (isObject(value) && !depths.has(value)) depths.set(value, depth + 1);
+    for (const { value } of nestedIn(schema)) if (isRecord(value) && !depths.has(value)) depths.set(value, depth + 1);
   }
   return depths;
 }
@@ -144,7 +145,7 @@ function keywordFault(schema: JsonObject): string | undefined {
   if (unknown !== undefined) return `type ${JSON.stringify(unknown)} is none of ${TYPES.join(", ")}`;
   const list = LISTS.find((keyword) => schema[keyword] !== undefined && !Array.isArray(schema[keyword]));
   if (list !== undefined) return `${list} is no list`;
-  const table = TABLES.find((keyword) => schema[keyword] !== undefined && !isObject(schema[keyword]));
+  const table = TABLES.find((keyword) => schema[keyword] !== undefined && !isRecord(schema[keyword]));
   if (table !== undefined) return `${table} is not a map of schemas`;
   const pattern = patternsOf(schema).find((source) => !isPattern(source));
   return pattern === undefined ? undefined : `pattern ${JSON.stringify(pattern)} is not a regular expression`;
@@ -205,8 +206,4 @@ function decoded(step: string): string {
   } catch {
     return step; // A bare per cent sign stands for itself.
   }
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

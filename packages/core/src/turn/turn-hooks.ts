@@ -1,4 +1,5 @@
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import { defined } from "../contract/input.ts";
 import type { Content, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { Progress } from "../contract/permission.ts";
 import type { HookSubject } from "../ports/hook.ts";
@@ -88,8 +89,7 @@ function subjectOf({ turn, turns: turn_number }: Run, point: GuardedPoint): Hook
       return {
         turn_number,
         llm_request: {
-          ...(limit === undefined ? {} : { max_tokens: limit }),
-          ...(provider_params === undefined ? {} : { provider_params }),
+          ...defined({ max_tokens: limit, provider_params }),
           message_count: state.shown.length,
           model: model.modelId,
         },

@@ -1,4 +1,5 @@
 import type { EntryBody, EntryBodyOf, TurnEnd, TurnSetup } from "../contract/entry.ts";
+import { defined } from "../contract/input.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { AskedCall, Progress } from "../contract/permission.ts";
 import { outputSchemaOf } from "../contract/session.ts";
@@ -435,9 +436,7 @@ async function waitFor(
     elapsed_ms: clock.now() - run.startedMs,
     seq_before: run.seqBefore,
     tool_calls_before: run.toolCallsBefore,
-    ...(setup.overlay === undefined ? {} : { overlay: setup.overlay }),
-    ...(setup.caller === undefined ? {} : { caller: setup.caller }),
-    ...(decided === undefined ? {} : { hooks: decided }),
+    ...defined({ overlay: setup.overlay, caller: setup.caller, hooks: decided }),
   };
   await turn.append([...reported, askedEntry(asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
 }

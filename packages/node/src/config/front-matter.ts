@@ -16,12 +16,12 @@ export async function readFrontMatter({ path, text }: FoundFile): Promise<FrontM
   const lines = text.replace(/^\uFEFF/, "").split("\n");
   if (lines[0]?.trimEnd() !== FENCE) return { table: {}, body: text };
   const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === FENCE);
-  if (end < 0) throw invalid(path, `write a line ${FENCE} after its front matter`);
+  if (end < 0) throw invalidFile(path, `write a line ${FENCE} after its front matter`);
   const head = lines
     .slice(1, end)
     .map((line) => line.trimEnd())
     .join("\n");
-  if (head.length > HEAD_CHARS_MAX) throw invalid(path, `shorten its front matter to ${HEAD_CHARS_MAX} characters`);
+  if (head.length > HEAD_CHARS_MAX) throw invalidFile(path, `shorten its front matter to ${HEAD_CHARS_MAX} characters`);
   const body = lines.slice(end + 1).join("\n");
   // Loaded on first use: most projects have no such file.
   const { parse } = await import("yaml");
@@ -32,10 +32,10 @@ export async function readFrontMatter({ path, text }: FoundFile): Promise<FrontM
     return { table, body };
   } catch (thrown) {
     const [why = ""] = messageOf(thrown).split("\n");
-    throw invalid(path, `fix its front matter: ${why}`, thrown);
+    throw invalidFile(path, `fix its front matter: ${why}`, thrown);
   }
 }
 
-function invalid(path: string, what: string, cause?: unknown): RuntimeError {
+export function invalidFile(path: string, what: string, cause?: unknown): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", `${path}: ${what}`, { cause });
 }

@@ -22,7 +22,7 @@ import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import { configOf, type McpServerConfig } from "@rkat/core/ports/tool";
 import { loadAgentsMd } from "./agents-md.ts";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
-import { readFrontMatter } from "./front-matter.ts";
+import { invalidFile, readFrontMatter } from "./front-matter.ts";
 import { loadSkills } from "./skill-files.ts";
 import { type BroughtFile, leftOutText, openTrust, type Trust } from "./trust.ts";
 
@@ -324,7 +324,7 @@ async function readFolders(root: string): Promise<AgentFolders> {
     try {
       const folder = now.includes(name) ? path : former;
       if (folder === path && before.includes(name))
-        throw invalid(join(former, name), `${join(path, name)} is the same sub-agent; remove one of the two files`);
+        throw invalidFile(join(former, name), `${join(path, name)} is the same sub-agent; remove one of the two files`);
       const file = { path: join(folder, name), text: await readSmall(join(folder, name)) };
       agents.push(await parseAgent(file, name.slice(0, -ENDING.length)));
       texts.push([name, file.text]);
@@ -355,7 +355,7 @@ async function readSmall(path: string): Promise<string> {
   try {
     // Checked before opening: opening a pipe would block until it has a writer.
     const { size } = await stat(path).then((found) => (found.isFile() ? found : Promise.reject(new Error("no file"))));
-    if (size > PROMPT_BYTES_MAX) throw invalid(path, `it has ${size} bytes; shorten it to ${PROMPT_BYTES_MAX}`);
+    if (size > PROMPT_BYTES_MAX) throw invalidFile(path, `it has ${size} bytes; shorten it to ${PROMPT_BYTES_MAX}`);
     const handle = await open(path, "r");
     try {
       const { bytesRead, buffer } = await handle.read({ buffer: Buffer.alloc(PROMPT_BYTES_MAX) });
@@ -365,15 +365,15 @@ async function readSmall(path: string): Promise<string> {
     }
   } catch (cause) {
     if (cause instanceof RuntimeError) throw cause;
-    if (cause instanceof TypeError) throw invalid(path, "it is not text; save it as UTF-8", cause);
-    throw invalid(path, "it cannot be read; check that it is a file, and its permissions", cause);
+    if (cause instanceof TypeError) throw invalidFile(path, "it is not text; save it as UTF-8", cause);
+    throw invalidFile(path, "it cannot be read; check that it is a file, and its permissions", cause);
   }
 }
 
 async function parseAgent(file: FoundFile, name: string): Promise<SubAgent> {
   const { table: raw, body } = await readFrontMatter(file);
   const wrongName = agentNameProblem(name);
-  if (wrongName !== undefined) throw invalid(file.path, `rename the file: ${wrongName}`);
+  if (wrongName !== undefined) throw invalidFile(file.path, `rename the file: ${wrongName}`);
   const head = AgentHead.safeParse(raw);
   if (!head.success) {
     const [problem] = describeProblems(head.error, { raw, schema: AgentHead, sourceOf: () => file.path });
@@ -381,12 +381,8 @@ async function parseAgent(file: FoundFile, name: string): Promise<SubAgent> {
   }
   const { name: said = name, ...row } = head.data;
   if (said !== name)
-    throw invalid(file.path, `its name is ${JSON.stringify(said)}; write ${name}, as the file is named`);
+    throw invalidFile(file.path, `its name is ${JSON.stringify(said)}; write ${name}, as the file is named`);
   const prompt = AgentBody.safeParse(body.trim());
-  if (!prompt.success) throw invalid(file.path, "write its prompt below the front matter");
+  if (!prompt.success) throw invalidFile(file.path, "write its prompt below the front matter");
   return agentOf(name, { ...row, prompt: prompt.data });
-}
-
-function invalid(path: string, what: string, cause?: unknown): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `${path}: ${what}`, { cause });
 }

@@ -1,6 +1,6 @@
 import type { Entry, NewEntry } from "@rkat/core/contract/entry";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { type EventLog, type FoldRow, type LogRow, SHARED_OWNERS } from "@rkat/core/ports/store";
+import { type EventLog, type FoldRow, type LogRow, numbered, SHARED_OWNERS } from "@rkat/core/ports/store";
 import type { Leases } from "./leases.ts";
 import type { LogIndex } from "./log-index.ts";
 import { isGap, type RecordPlace, readPlaces, readRecord } from "./read-places.ts";
@@ -81,7 +81,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
     if (end !== after) {
       throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
     }
-    const entries = number(added, after, atMs ?? now());
+    const entries = numbered(added, after, atMs ?? now());
     ends.set(sessionId, lastSeqOf(entries));
     try {
       const isLong = entries.length > PIECE_ENTRIES;
@@ -276,15 +276,6 @@ function rewritten<B>(
 
 function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
-}
-
-function number<B>(added: readonly NewEntry<B>[], after: number, timestamp_ms: number): readonly Entry<B>[] {
-  let seq = after + 1;
-  return added.map(({ span, body }) => {
-    const entry = { seq, span, timestamp_ms, body };
-    seq += span;
-    return entry;
-  });
 }
 
 function lastSeqOf(entries: readonly Entry<unknown>[]): number {

@@ -2,6 +2,7 @@ import { lstat, readFile } from "node:fs/promises";
 import { basename, extname, join } from "node:path";
 import { AgentName, type MemoryMetadata, type Tier } from "@rkat/core/contract/agent";
 import { invalid, messageOf } from "@rkat/core/contract/error";
+import { isRecord, jsonIn } from "@rkat/core/contract/input";
 import type { FoundMemory, Vault, VaultMemory, VaultTexts, VaultTiers } from "@rkat/core/ports/vault";
 import { type FileCalls, isAbsence, isOfDisk, nodeFileCalls, refuseLinks, whenAbsent } from "./file-calls.ts";
 
@@ -181,7 +182,7 @@ async function removeTaken(
 const OUR_KEYS = ["seq", "created_at", "source"];
 
 function metadataOf(fields: Markdown["fields"]): MemoryMetadata | undefined {
-  const given = parseJson(fields.get("metadata") ?? "");
+  const given = jsonIn(fields.get("metadata") ?? "");
   const isCopy = fields.has("seq");
   const own = [...fields].filter(([key]) => {
     if (key === "metadata") return !isRecord(given);
@@ -189,10 +190,6 @@ function metadataOf(fields: Markdown["fields"]): MemoryMetadata | undefined {
   });
   const metadata = { ...(isRecord(given) ? given : {}), ...Object.fromEntries(own) };
   return Object.keys(metadata).length === 0 ? undefined : metadata;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The vault's file system calls, so that tests can make them fail. */
@@ -283,16 +280,8 @@ function withFrontMatter(text: string): Markdown | undefined {
 
 function unquoted(value: string): string {
   if (/^'.*'$/s.test(value)) return value.slice(1, -1).replaceAll("''", "'");
-  const parsed = value.startsWith('"') ? parseJson(value) : undefined;
+  const parsed = value.startsWith('"') ? jsonIn(value) : undefined;
   return typeof parsed === "string" ? parsed : value;
-}
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 interface VaultParts {

@@ -1,7 +1,7 @@
 import type { Token } from "@rkat/core/contract/caller";
 import { Scope } from "@rkat/core/contract/caller";
 import { invalid } from "@rkat/core/contract/error";
-import { parseDuration, spellDuration } from "@rkat/core/contract/input";
+import { defined, parseDuration, spellDuration } from "@rkat/core/contract/input";
 import type { TokenStore } from "@rkat/core/ports/store";
 import { makeStateFolder, realmNameIn } from "@rkat/node/config/realm";
 import { createToken, openTokens, revokeToken } from "@rkat/server/http/token-files";
@@ -87,8 +87,7 @@ async function make({ invocation, io, flags }: Call<CreateFlags>): Promise<void>
     labels: Object.fromEntries(label),
     created_at: new Date(nowMs).toISOString(),
     ...(expires === undefined ? {} : { expires_at: new Date(nowMs + expires).toISOString() }),
-    ...(maxCost === undefined ? {} : { max_cost_per_day: maxCost }),
-    ...(rate === undefined ? {} : { rate }),
+    ...defined({ max_cost_per_day: maxCost, rate }),
   };
   const secret = await withTokens(invocation, (store) => createToken(store, token));
   if (flags.json) return writeJson(io, { ...token, token: secret });

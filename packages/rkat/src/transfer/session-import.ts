@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import { open, readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { asRuntimeError, ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
+import { defined, isRecord, jsonIn } from "@rkat/core/contract/input";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import type { Conversation } from "@rkat/core/transfer/formats/conversation";
@@ -253,16 +254,16 @@ async function readValues(path: string, shown: string, { readValue }: Format): P
     const conversation = readValue?.(value, place);
     return conversation === undefined ? [] : [conversation];
   };
-  const whole = parsed(text);
+  const whole = jsonIn(text);
   if (whole === undefined) {
     const lines = text.split("\n").filter((line) => line.trim() !== "");
     return lines.flatMap((line, at) => {
-      const value = parsed(line);
+      const value = jsonIn(line);
       if (value === undefined) throw invalid(`${shown}: line ${at + 1}: it is not JSON`);
       return read(value, `${shown}: line ${at + 1}`);
     });
   }
-  if (/^ses_.*\.json$/.test(basename(path)) && isObject(whole) && !("messages" in whole)) {
+  if (/^ses_.*\.json$/.test(basename(path)) && isRecord(whole) && !("messages" in whole)) {
     const storage = resolve(dirname(path), "..", "..");
     return read(await gatherOpencode(whole, await folderAt(storage), shown), shown);
   }
@@ -285,7 +286,7 @@ async function folderAt(root: string): Promise<Folder> {
       const names = folder === undefined ? [] : await readdir(folder);
       return names.filter((one) => one.endsWith(".json"));
     },
-    read: async (path) => parsed(await readFile(await inside(path), "utf8")),
+    read: async (path) => jsonIn(await readFile(await inside(path), "utf8")),
   };
 }
 
@@ -302,19 +303,7 @@ async function textOf(path: string, shown: string): Promise<string> {
 }
 
 function holdsConversation(value: unknown): boolean {
-  return isObject(value) && ("conversations" in value || "messages" in value);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return isRecord(value) && ("conversations" in value || "messages" in value);
 }
 
 const PAGE_MESSAGES_MAX = 2_000;
@@ -335,9 +324,7 @@ export async function importConversation(
   const sum = { added: 0, replaced: 0, compactions: 0 };
   const about = {
     ...{ source, source_id, labels },
-    ...(parent_id === undefined ? {} : { parent_id }),
-    ...(system === undefined ? {} : { system_prompt: system }),
-    ...(model === undefined ? {} : { model }),
+    ...defined({ parent_id, system_prompt: system, model }),
   };
   for (let after = 0; ; ) {
     const page = pageFrom(history, after);

@@ -2,6 +2,7 @@ import type { AgentContext, ContentBlock, PermissionOption, SessionUpdate, StopR
 import { questionIn } from "@rkat/core/contract/describe-event";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
+import { defined } from "@rkat/core/contract/input";
 import type { AskedCall } from "@rkat/core/contract/permission";
 import type { RunResult } from "@rkat/core/contract/session";
 import type { Clock } from "@rkat/core/ports/clock";
@@ -254,7 +255,7 @@ export async function askPerson(question: Question, parts: AskParts): Promise<bo
       "session/request_permission",
       {
         sessionId: parts.askedIn,
-        toolCall: { toolCallId: call.id, name: call.name, status: "pending", ...given(shown) },
+        toolCall: { toolCallId: call.id, name: call.name, status: "pending", ...defined(shown) },
         options: optionsFor(call),
       },
       { cancellationSignal: parts.signal, stopWaitingOnCancel: true },
@@ -280,11 +281,4 @@ function optionsFor({ always }: AskedCall): PermissionOption[] {
         ]),
     { optionId: "no", name: "Do not allow", kind: "reject_once" },
   ];
-}
-
-function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  // Exactly the undefined values are dropped.
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
 }

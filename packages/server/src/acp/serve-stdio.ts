@@ -11,10 +11,10 @@ import {
   type Stream,
 } from "@agentclientprotocol/sdk";
 import { asRuntimeError, type ErrorCode } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import type { Clock } from "@rkat/core/ports/clock";
 import { within } from "../http/calls.ts";
 import { createConnection, createUnanswered, type Streams, type TakeMessage } from "../http/connection.ts";
-import { isRecord } from "../http/incoming.ts";
 import { runPrompt } from "./prompt.ts";
 import { createSessions, type SessionsParts } from "./sessions.ts";
 import { availableCommands } from "./slash-commands.ts";

@@ -1,7 +1,8 @@
 import { Buffer } from "node:buffer";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import type { HttpRequest } from "./exchange.ts";
-import { excessOf, isRecord } from "./incoming.ts";
+import { excessOf } from "./incoming.ts";
 
 /** A body that was read: its bytes as a text, and what they say; nothing for an empty one. */
 export interface Body {

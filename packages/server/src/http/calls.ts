@@ -1,14 +1,13 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Audited, Caller } from "@rkat/core/contract/caller";
 import { asRuntimeError, type ErrorCode, RuntimeError } from "@rkat/core/contract/error";
-import { spellDuration } from "@rkat/core/contract/input";
+import { isRecord, spellDuration } from "@rkat/core/contract/input";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { Clock } from "@rkat/core/ports/clock";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { HttpRequest } from "./exchange.ts";
-import { isRecord } from "./incoming.ts";
 
 /** The part of a runtime that surfaces call. */
 export type CallerRuntime = Pick<Runtime, "dispatch" | "subscribe">;

@@ -1,8 +1,8 @@
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import type { EventEnvelope } from "@rkat/core/contract/session-operations";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";
-import { isRecord } from "./incoming.ts";
 
 /** An event as it crosses a wire, with its place and an id; an event for one reader alone gets a random id. */
 export function toEnvelope(sessionId: string, delivery: Delivery, newId: () => string): EventEnvelope {

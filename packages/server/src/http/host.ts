@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { RuntimeError } from "@rkat/core/contract/error";
+import { defined } from "@rkat/core/contract/input";
 import { CONTRACT_VERSION } from "@rkat/core/contract/wire/version";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { backendOf } from "@rkat/node/config/realm";
@@ -44,8 +45,7 @@ export function describeHost(
         realm_id: host.realm,
         ...instance,
         backend: host.backend ?? backendOf({}),
-        ...(host.stateRoot === undefined ? {} : { state_root: host.stateRoot }),
-        ...(host.contextRoot === undefined ? {} : { context_root: host.contextRoot }),
+        ...defined({ state_root: host.stateRoot, context_root: host.contextRoot }),
       },
       endpoints: self.endpoints(),
     }),

@@ -3,9 +3,9 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { asRuntimeError, ERRORS, type ErrorCode, RuntimeError, STORE_AWAY } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import { sessionIdIn } from "./events.ts";
 import { type HttpRequest, type HttpResponse, TOOK_TOO_LONG } from "./exchange.ts";
-import { isRecord } from "./incoming.ts";
 
 export interface Answer {
   readonly status: number;

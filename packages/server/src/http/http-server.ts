@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import { setImmediate as nextRound } from "node:timers/promises";
 import { type Caller, hasScope, requireScope } from "@rkat/core/contract/caller";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import type { OperationName } from "@rkat/core/contract/operations";
 import type { Clock } from "@rkat/core/ports/clock";
 import { requireFitting } from "./body.ts";
@@ -20,7 +21,6 @@ import {
   jsonAnswer,
   sendAnswer,
 } from "./http-answer.ts";
-import { isRecord } from "./incoming.ts";
 import { METRICS_TYPE } from "./metrics.ts";
 import type { Operator, SeenRequest } from "./operator.ts";
 
@@ -43,7 +43,6 @@ export type Target = {
     }
 );
 
-/** A service that listens. */
 export interface ListeningService extends HttpService {
   readonly port: number;
 }

@@ -1,3 +1,4 @@
+import { isRecord } from "@rkat/core/contract/input";
 /** The id of a request as it was written: a number beyond the exact ones must come back digit for digit. */
 export type RequestId = string;
 
@@ -132,9 +133,4 @@ function sourceOfId(text: string): RequestId | undefined {
     return value;
   });
   return sources.get(root);
-}
-
-/** Whether a value is an object with fields, and no list. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

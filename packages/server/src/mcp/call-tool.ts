@@ -2,6 +2,7 @@ import { type CallToolResult, ProtocolError, type Result, type ServerContext } f
 import type { Caller } from "@rkat/core/contract/caller";
 import { ConfigTool } from "@rkat/core/contract/config";
 import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import type { PendingCall } from "@rkat/core/contract/message";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
 import type { SystemTime } from "@rkat/core/contract/rewrite";
@@ -13,7 +14,6 @@ import { parseParams } from "@rkat/core/contract/wire/requests";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 import { furtherTurn } from "../http/calls.ts";
 import { type Params, sendTurnEvents, toEnvelope, withPlainIds, withSessionRefs } from "../http/events.ts";
-import { isRecord } from "../http/incoming.ts";
 import { askingClient, type Elicit, stepOf } from "./questions.ts";
 import { Paused, runAlone, type TurnCall } from "./tasks.ts";
 import type { OperationTool } from "./tools.ts";

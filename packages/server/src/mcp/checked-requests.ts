@@ -12,8 +12,8 @@ import {
   type Transport,
 } from "@modelcontextprotocol/server";
 import { ERRORS, invalid, type RuntimeError } from "@rkat/core/contract/error";
-import { invalidInput } from "@rkat/core/contract/input";
-import { DEPTH_MAX, isRecord } from "../http/incoming.ts";
+import { invalidInput, isRecord } from "@rkat/core/contract/input";
+import { DEPTH_MAX } from "../http/incoming.ts";
 import { declaredIn, tasksMissing } from "./tasks.ts";
 
 /** What each request that is served looks like; any other is refused by its name. */

@@ -9,6 +9,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Caller } from "@rkat/core/contract/caller";
 import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import type { Clock } from "@rkat/core/ports/clock";
 import { createBodyReader, type ReadBody } from "../http/body.ts";
 import { currentRequest, within } from "../http/calls.ts";
@@ -23,7 +24,7 @@ import {
   openHttpServer,
   type Target,
 } from "../http/http-server.ts";
-import { isRecord, NO_ID } from "../http/incoming.ts";
+import { NO_ID } from "../http/incoming.ts";
 import { checkRequests, refusalOf } from "./checked-requests.ts";
 import { type ClientState, type CreateServer, createClientState, endClient, type McpServer } from "./server.ts";
 

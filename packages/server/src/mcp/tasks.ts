@@ -13,11 +13,11 @@ import {
 import { parentageOf, questionIn } from "@rkat/core/contract/describe-event";
 import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
+import { isRecord } from "@rkat/core/contract/input";
 import { TaskRequest } from "@rkat/core/contract/wire/mcp-tools";
 import { parseParams } from "@rkat/core/contract/wire/requests";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
 import type { Listener } from "@rkat/core/sessions/event-queue";
-import { isRecord } from "../http/incoming.ts";
 import { answerTo, formFor, type Question, stepOf } from "./questions.ts";
 
 /** The extension by which a call is answered with a task, whose end is polled. */

@@ -1,4 +1,5 @@
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import { CreateResponse } from "@rkat/core/contract/wire/openai";
 import { parseParams } from "@rkat/core/contract/wire/requests";
 import type { CallContext } from "@rkat/core/runtime/dispatch";
@@ -8,7 +9,6 @@ import { furtherTurn } from "../http/calls.ts";
 import { createEventWriter } from "../http/event-writer.ts";
 import type { HttpResponse } from "../http/exchange.ts";
 import { type Answer, jsonAnswer } from "../http/http-answer.ts";
-import { isRecord } from "../http/incoming.ts";
 import type { RestRequest, Route } from "../http/router.ts";
 import { schemaOf } from "./content.ts";
 import { openAiFailure, SESSION_HEADER } from "./failure.ts";

@@ -1,4 +1,5 @@
 import { invalid } from "@rkat/core/contract/error";
+import { defined } from "@rkat/core/contract/input";
 import type { ClientTool } from "@rkat/core/contract/message";
 import type { CreateSession, JsonObject, ToolFilter } from "@rkat/core/contract/session";
 import type { FunctionTool, OwnTools, ToolChoice, Tools } from "@rkat/core/contract/wire/openai";
@@ -28,9 +29,7 @@ export function creation(asks: Asks, request: RestRequest, { settings }: Pick<Pl
   const { instructions, maxTokens, schema } = asks;
   return {
     ...everyTurn(asks),
-    ...(instructions === undefined ? {} : { system_prompt: instructions }),
-    ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
-    ...(schema === undefined ? {} : { output_schema: schema }),
+    ...defined({ system_prompt: instructions, max_tokens: maxTokens, output_schema: schema }),
     ...ownTools(asks, request, settings),
     memory_scope: settings.memory,
     labels: { surface: "openai", ...labelsOf(asks.metadata) },

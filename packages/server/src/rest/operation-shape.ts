@@ -1,9 +1,9 @@
 import { invalid } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { type JsonSchema, operationSchema } from "@rkat/core/contract/wire/requests";
 import { fieldsOf } from "../http/body.ts";
 import { withPlainIds, withSessionRefs } from "../http/events.ts";
-import { isRecord } from "../http/incoming.ts";
 import type { RestRequest } from "../http/router.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

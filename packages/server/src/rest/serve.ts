@@ -3,6 +3,7 @@ import { extname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { type Caller, requireScope } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
+import { defined } from "@rkat/core/contract/input";
 import { OPERATION_NAMES, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
@@ -389,8 +390,7 @@ function createCall({ realm }: OperationParts, name: OperationName): Call {
     try {
       const context = {
         traceparent,
-        ...(signal === undefined ? {} : { signal }),
-        ...(listener === undefined ? {} : { listener }),
+        ...defined({ signal, listener }),
       };
       const output = await (name === "startTurn"
         ? furtherTurn(dispatch, input, context)

@@ -1,10 +1,10 @@
 import { invalid } from "@rkat/core/contract/error";
-import { invalidInput } from "@rkat/core/contract/input";
+import { invalidInput, isRecord } from "@rkat/core/contract/input";
 import type { ClientTool } from "@rkat/core/contract/message";
 import { CallbackResult, ExternalTools, parseParams, RegisterTools } from "@rkat/core/contract/wire/requests";
 import type { Tool, ToolCallContext, ToolOutput } from "@rkat/core/ports/tool";
 import { type Outbox, requestFrame } from "../http/frames.ts";
-import { type Answer, isRecord } from "../http/incoming.ts";
+import type { Answer } from "../http/incoming.ts";
 
 /** The tools the client runs for the sessions of this connection. */
 export interface CallbackTools {

@@ -1,3 +1,4 @@
+import { isRecord } from "@rkat/core/contract/input";
 import { OPERATION_NAMES, OPERATIONS, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import type { Tool } from "@rkat/core/ports/tool";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
@@ -11,7 +12,7 @@ import {
   withSessionRefs,
 } from "../http/events.ts";
 import { type Outbox, turnEventFrame } from "../http/frames.ts";
-import { isRecord, type RequestId } from "../http/incoming.ts";
+import type { RequestId } from "../http/incoming.ts";
 import type { CallbackTools } from "./callback-tools.ts";
 
 /** What serves a method; the ids in its params are plain. */

@@ -1,4 +1,5 @@
 import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
+import { isRecord } from "@rkat/core/contract/input";
 import { CloseStream, OpenStream, parseParams } from "@rkat/core/contract/wire/requests";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
@@ -14,7 +15,7 @@ import {
   streamEventFrame,
 } from "../http/frames.ts";
 import { describeHost, type Host, VERSION } from "../http/host.ts";
-import { type Incoming, isRecord, NO_ID, type RequestId } from "../http/incoming.ts";
+import { type Incoming, NO_ID, type RequestId } from "../http/incoming.ts";
 import { createCallbackTools } from "./callback-tools.ts";
 import { createOperationMethods, type Method } from "./operation-methods.ts";
 

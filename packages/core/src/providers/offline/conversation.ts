@@ -1,3 +1,4 @@
+import { jsonIn } from "../../contract/input.ts";
 import { blockText, type Content, type Message, type ToolResult } from "../../contract/message.ts";
 import { clipStart, quotableSentences } from "../../text/sentences.ts";
 import { isAsking } from "./asks.ts";
@@ -162,7 +163,7 @@ function nameTools(messages: readonly Message[]): Map<string, string> {
 
 /** JSON is read as lines, "key: value" or the bare texts, so that one field can be quoted; other text as it is. */
 export function flattenJson(text: string, style: "keyed" | "bare"): string {
-  const parsed = /^\s*[[{]/u.test(text) ? parseJson(text) : undefined;
+  const parsed = /^\s*[[{]/u.test(text) ? jsonIn(text) : undefined;
   if (parsed === undefined) return text;
   const leaves: Leaf[] = [];
   collectLeaves({ key: "", value: parsed, depth: 0 }, leaves);
@@ -191,12 +192,4 @@ function collectLeaves({ key, value, depth }: { key: string; value: unknown; dep
 export function asFields(value: unknown): Readonly<Record<string, unknown>> {
   // `as`: an object that is not null can be read by any key, each giving unknown.
   return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
-}
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

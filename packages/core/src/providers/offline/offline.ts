@@ -1,4 +1,5 @@
 import type { Usage } from "../../contract/event.ts";
+import { jsonIn } from "../../contract/input.ts";
 import type { AssistantBlock, Message, StopReason } from "../../contract/message.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../../ports/model.ts";
@@ -15,7 +16,6 @@ import {
   isOwnWords,
   memoriesOf,
   type Passage,
-  parseJson,
   readPassages,
 } from "./conversation.ts";
 import { COVERAGE_MIN, isStopWord, queryOf, rankPassages } from "./rank.ts";
@@ -321,7 +321,7 @@ function searchWords(question: string): string {
 }
 
 function readHits(text: string): Passage[] {
-  const parsed = parseJson(text);
+  const parsed = jsonIn(text);
   const fields = asFields(parsed);
   const rows = [parsed, fields.results, fields.hits].find(Array.isArray) ?? [];
   const hits = rows.slice(0, HITS_READ_MAX).map(asFields);

@@ -1,3 +1,4 @@
+import { isRecord } from "../../contract/input.ts";
 import type { ContentBlock } from "../../contract/message.ts";
 import { ChatMessage } from "../../contract/wire/openai.ts";
 import { refused } from "../portable-log.ts";
@@ -6,7 +7,6 @@ import {
   callBlock,
   contentFrom,
   createLeftOut,
-  isTable,
   joinTurns,
   type LeftOut,
   sourceIdFrom,
@@ -18,11 +18,11 @@ import { partOf } from "./responses.ts";
 
 /** Messages of chat completions: a list, or an object with `messages`. */
 export function readChat(value: unknown, place: string): Conversation {
-  const list = isTable(value) ? value.messages : value;
+  const list = isRecord(value) ? value.messages : value;
   if (!Array.isArray(list)) throw refused(place, "messages: write a list of messages");
   const leftOut = createLeftOut();
   const turns = list.map((given, at) => chatTurn(given, { place: `${place}: messages[${at}]`, leftOut }));
-  return conversationOf(turns, isTable(value) ? value.id : undefined, leftOut);
+  return conversationOf(turns, isRecord(value) ? value.id : undefined, leftOut);
 }
 
 function conversationOf(turns: readonly Turn[], id: unknown, leftOut: LeftOut): Conversation {
@@ -57,7 +57,7 @@ function contentOf(content: unknown, place: string, leftOut: LeftOut): string | 
   if (!Array.isArray(content)) throw refused(place, "content: write a text or a list of parts");
   return contentFrom(
     content.map((part: unknown, at) => {
-      if (!isTable(part)) throw refused(`${place}.content[${at}]`, "it is no part of a message");
+      if (!isRecord(part)) throw refused(`${place}.content[${at}]`, "it is no part of a message");
       return partOf(part, leftOut);
     }),
   );
@@ -79,14 +79,14 @@ const SPEAKERS: Readonly<Record<string, "system" | "user" | "assistant" | "call"
 
 /** A conversation in ShareGPT form: `conversations` with `from` and `value`. */
 export function readShared(value: unknown, place: string): Conversation {
-  const list = isTable(value) ? value.conversations : value;
+  const list = isRecord(value) ? value.conversations : value;
   if (!Array.isArray(list)) throw refused(place, "conversations: write a list of turns");
-  const own: Turn[] = isTable(value) && typeof value.system === "string" ? [{ by: "system", text: value.system }] : [];
+  const own: Turn[] = isRecord(value) && typeof value.system === "string" ? [{ by: "system", text: value.system }] : [];
   const waiting: string[] = [];
   let calls = 0;
   const turnOf = (turn: unknown, at: number): Turn => {
     const where = `${place}: conversations[${at}]`;
-    if (!isTable(turn) || typeof turn.from !== "string" || typeof turn.value !== "string") {
+    if (!isRecord(turn) || typeof turn.from !== "string" || typeof turn.value !== "string") {
       throw refused(where, "write a turn with the texts from and value");
     }
     const { from, value: text } = turn;
@@ -111,7 +111,7 @@ export function readShared(value: unknown, place: string): Conversation {
         return { by: "tool", result: { tool_use_id: waiting.shift() ?? "", content: text, is_error: false } };
     }
   };
-  return conversationOf([...own, ...list.map(turnOf)], isTable(value) ? value.id : undefined, createLeftOut());
+  return conversationOf([...own, ...list.map(turnOf)], isRecord(value) ? value.id : undefined, createLeftOut());
 }
 
 function callsIn(text: string, place: string): readonly { readonly name: string; readonly args: unknown }[] {
@@ -122,7 +122,7 @@ function callsIn(text: string, place: string): readonly { readonly name: string;
     throw refused(place, "value: write a call as JSON with name and arguments");
   }
   return (Array.isArray(value) ? value : [value]).map((call: unknown) => {
-    if (!isTable(call) || typeof call.name !== "string") {
+    if (!isRecord(call) || typeof call.name !== "string") {
       throw refused(place, "value: write a call as JSON with name and arguments");
     }
     return { name: call.name, args: call.arguments };

@@ -1,3 +1,4 @@
+import { isRecord } from "../../contract/input.ts";
 import type { ContentBlock, StopReason } from "../../contract/message.ts";
 import {
   type Block,
@@ -6,7 +7,6 @@ import {
   contentFrom,
   createLeftOut,
   type Fields,
-  isTable,
   joinTurns,
   type LeftOut,
   mediaBlock,
@@ -66,9 +66,9 @@ export async function readClaudeCode(
     thread.sessionId ??= textIn(fields.sessionId);
     thread.cwd ??= textIn(fields.cwd);
     const { message, toolUseResult: ended } = fields;
-    for (const block of isTable(message) ? tablesIn(message.content) : []) {
-      if (block.type === "tool_use" && isTable(block.input)) calls.push({ id: String(block.id), input: block.input });
-      const agent = isTable(ended) ? textIn(ended.agentId) : undefined;
+    for (const block of isRecord(message) ? tablesIn(message.content) : []) {
+      if (block.type === "tool_use" && isRecord(block.input)) calls.push({ id: String(block.id), input: block.input });
+      const agent = isRecord(ended) ? textIn(ended.agentId) : undefined;
       if (block.type === "tool_result" && agent !== undefined) startedBy.set(agent, String(block.tool_use_id));
     }
     readLine(thread, fields);
@@ -103,7 +103,7 @@ function readLine(thread: Thread, fields: Fields): void {
   const { turns, leftOut } = thread;
   const created_at = timeFrom(fields.timestamp);
   const { type, message, attachment } = fields;
-  if (type === "user" && isTable(message)) {
+  if (type === "user" && isRecord(message)) {
     const content = userContent(message.content, leftOut);
     if (fields.isCompactSummary === true) {
       turns.push({ by: "compaction", summary: textOf(content), trigger: thread.boundary, created_at });
@@ -117,17 +117,17 @@ function readLine(thread: Thread, fields: Fields): void {
       turns.push({ by: "tool", result: { ...result, is_error: block.is_error === true }, created_at });
     }
     turns.push({ by: "user", content, created_at });
-  } else if (type === "assistant" && isTable(message)) {
+  } else if (type === "assistant" && isRecord(message)) {
     const model = textIn(message.model);
     const blocks = answerBlocks(message.content, leftOut);
     turns.push({ by: "assistant", blocks, model, stop: stopFrom(message.stop_reason), created_at });
   } else if (type === "system" && fields.subtype === "compact_boundary") {
-    const facts = isTable(fields.compactMetadata) ? fields.compactMetadata : {};
+    const facts = isRecord(fields.compactMetadata) ? fields.compactMetadata : {};
     thread.boundary = facts.trigger === "manual" ? "manual" : "threshold";
-  } else if (type === "attachment" && isTable(attachment) && attachment.type === "queued_command") {
+  } else if (type === "attachment" && isRecord(attachment) && attachment.type === "queued_command") {
     turns.push({ by: "user", content: userContent(attachment.prompt, leftOut), created_at });
   } else {
-    const subtype = textIn(fields.subtype) ?? (isTable(attachment) ? textIn(attachment.type) : undefined);
+    const subtype = textIn(fields.subtype) ?? (isRecord(attachment) ? textIn(attachment.type) : undefined);
     leftOut.add(`entries of the type ${[String(type), ...(subtype ? [subtype] : [])].join(" ").slice(0, 60)}`);
   }
 }
@@ -156,7 +156,7 @@ function resultContent(content: unknown, leftOut: LeftOut): string | ContentBloc
   if (!Array.isArray(content)) return content === undefined || content === null ? "" : resultText(content);
   return contentFrom(
     content.map((block: unknown) =>
-      isTable(block) ? partOf(block, leftOut) : { type: "text", text: resultText(block) },
+      isRecord(block) ? partOf(block, leftOut) : { type: "text", text: resultText(block) },
     ),
   );
 }
@@ -164,7 +164,7 @@ function resultContent(content: unknown, leftOut: LeftOut): string | ContentBloc
 function partOf(block: Fields, leftOut: LeftOut): ContentBlock {
   if (typeof block.text === "string") return { type: "text", text: block.text };
   const { source } = block;
-  if (!isTable(source)) return { type: "text", text: resultText(block) };
+  if (!isRecord(source)) return { type: "text", text: resultText(block) };
   if (source.type === "text" && typeof source.data === "string") return { type: "text", text: source.data };
   return mediaBlock({ url: source.url, data: source.data, type: source.media_type, name: block.title }, leftOut);
 }

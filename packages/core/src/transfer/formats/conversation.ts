@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { isRecord } from "../../contract/input.ts";
 import type { AssistantBlock, ContentBlock, StopReason } from "../../contract/message.ts";
 import type { ForeignCompaction } from "../../contract/portable.ts";
 import type { Undated } from "../../contract/rewrite.ts";
@@ -245,21 +246,17 @@ export function callBlock(id: unknown, name: unknown, args: unknown): Block {
 
 /** Unusable arguments, as a session stores them. */
 export function argumentsFrom(given: unknown): JsonObject {
-  if (isTable(given)) return { ...given };
+  if (isRecord(given)) return { ...given };
   if (typeof given !== "string") return given === undefined || given === null ? {} : { raw_arguments: jsonOf(given) };
   try {
     const value: unknown = JSON.parse(given === "" ? "{}" : given);
-    if (isTable(value)) return { ...value };
+    if (isRecord(value)) return { ...value };
   } catch {}
   return { raw_arguments: given };
 }
 
-export function isTable(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 export function tablesIn(value: unknown): readonly Fields[] {
-  return Array.isArray(value) ? value.filter(isTable) : [];
+  return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
 export function textIn(value: unknown): string | undefined {

@@ -1,3 +1,4 @@
+import { isRecord } from "../../contract/input.ts";
 import { refused } from "../portable-log.ts";
 import {
   type Block,
@@ -6,7 +7,6 @@ import {
   contentFrom,
   createLeftOut,
   type Fields,
-  isTable,
   joinTurns,
   type LeftOut,
   mediaBlock,
@@ -22,8 +22,8 @@ import {
 
 /** A session of opencode as `opencode export` writes it: `info`, and messages with their `info` and parts. */
 export function readOpencode(value: unknown, place: string): Conversation {
-  const { info, messages } = isTable(value) ? value : {};
-  if (!isTable(info) || !Array.isArray(messages)) throw refused(place, "write an object with info and messages");
+  const { info, messages } = isRecord(value) ? value : {};
+  if (!isRecord(info) || !Array.isArray(messages)) throw refused(place, "write an object with info and messages");
   const leftOut = createLeftOut();
   const turns = tablesIn(messages).flatMap((message) => turnsOf(message, leftOut));
   const parent_id = textIn(info.parentID);
@@ -37,8 +37,8 @@ export function readOpencode(value: unknown, place: string): Conversation {
 }
 
 function turnsOf({ info, parts }: Fields, leftOut: LeftOut): readonly Turn[] {
-  if (!isTable(info)) return [];
-  const time = isTable(info.time) ? info.time : {};
+  if (!isRecord(info)) return [];
+  const time = isRecord(info.time) ? info.time : {};
   const created_at = timeFrom(time.created);
   const ref = textIn(info.id);
   const own = tablesIn(parts);
@@ -59,7 +59,7 @@ function turnsOf({ info, parts }: Fields, leftOut: LeftOut): readonly Turn[] {
     return [{ by: "compaction", summary: summary.trim(), model, created_at, ref }];
   }
   const turns = own.flatMap((part) => partTurns(part, { model, created_at, ref, leftOut }));
-  const failed = isTable(info.error) ? info.error : undefined;
+  const failed = isRecord(info.error) ? info.error : undefined;
   if (failed !== undefined) leftOut.add(`errors of the model: ${String(failed.name).slice(0, 60)}`);
   return turns;
 }
@@ -79,8 +79,8 @@ function partTurns(part: Fields, { model, created_at, ref, leftOut }: PartOf): r
     case "reasoning":
       return said(reasoningBlock(textIn(part.text) ?? ""));
     case "tool": {
-      const state = isTable(part.state) ? part.state : {};
-      const time = isTable(state.time) ? state.time : {};
+      const state = isRecord(part.state) ? part.state : {};
+      const time = isRecord(state.time) ? state.time : {};
       const call = said([callBlock(part.callID, part.tool, state.input)]);
       if (state.status !== "completed" && state.status !== "error") return call;
       const is_error = state.status === "error";
@@ -120,7 +120,7 @@ export async function gatherOpencode(info: Fields, storage: Folder, place: strin
   const messages: object[] = [];
   for (const name of names.toSorted()) {
     const message = await storage.read(`message/${id}/${name}`);
-    const key = isTable(message) ? message.id : undefined;
+    const key = isRecord(message) ? message.id : undefined;
     if (typeof key !== "string" || !ID.test(key)) throw refused(place, `message/${id}/${name}: id: it is no id`);
     const parts: unknown[] = [];
     for (const part of (await storage.list(`part/${key}`)).toSorted()) {

@@ -1,3 +1,4 @@
+import { isRecord } from "../../contract/input.ts";
 import type { ContentBlock } from "../../contract/message.ts";
 import {
   type Block,
@@ -6,7 +7,6 @@ import {
   contentFrom,
   createLeftOut,
   type Fields,
-  isTable,
   joinTurns,
   type LeftOut,
   mediaBlock,
@@ -87,7 +87,7 @@ function turnsOf(entry: Fields, leftOut: LeftOut): readonly Turn[] {
   switch (entry.type) {
     case "message": {
       const { message } = entry;
-      if (!isTable(message)) break;
+      if (!isRecord(message)) break;
       const { role, content } = message;
       if (role === "user") return [{ by: "user", content: contentOf(content, leftOut), created_at, ref }];
       if (role === "assistant") {

@@ -1,3 +1,4 @@
+import { isRecord } from "../../contract/input.ts";
 import type { ContentBlock } from "../../contract/message.ts";
 import { refused } from "../portable-log.ts";
 import {
@@ -6,7 +7,6 @@ import {
   contentFrom,
   createLeftOut,
   type Fields,
-  isTable,
   joinTurns,
   type LeftOut,
   mediaBlock,
@@ -39,7 +39,7 @@ export async function readCodex(
     const { type, timestamp, payload } = line.fields;
     const created_at = timeFrom(timestamp);
     // Before records had a payload, the first line was the header and each other one an item.
-    if (!isTable(payload)) {
+    if (!isRecord(payload)) {
       if (meta === undefined && type === undefined) meta = line.fields;
       else if (type !== undefined) turns.push(...itemTurns(line.fields, { created_at, model, leftOut }));
       continue;
@@ -79,8 +79,8 @@ export async function readCodex(
 }
 
 function parentIn({ source }: Fields): Pick<Conversation, "parent_id" | "labels"> {
-  const spawned = isTable(source) && isTable(source.subagent) ? source.subagent.thread_spawn : undefined;
-  if (!isTable(spawned)) return { labels: {} };
+  const spawned = isRecord(source) && isRecord(source.subagent) ? source.subagent.thread_spawn : undefined;
+  if (!isRecord(spawned)) return { labels: {} };
   const agent = textIn(spawned.agent_role) ?? textIn(spawned.agent_nickname) ?? "sub-agent";
   return { parent_id: textIn(spawned.parent_thread_id), labels: { agent } };
 }
@@ -97,9 +97,9 @@ function summaryIn({ message, replacement_history: kept }: Fields, leftOut: Left
 
 /** Items of the Responses API: a list, a request with `input`, or a response with `output`. */
 export function readResponses(value: unknown, place: string): Conversation {
-  if (!Array.isArray(value) && !isTable(value)) throw refused(place, "write a list of items, or an object with input");
+  if (!Array.isArray(value) && !isRecord(value)) throw refused(place, "write a list of items, or an object with input");
   const leftOut = createLeftOut();
-  const whole = isTable(value) ? value : {};
+  const whole = isRecord(value) ? value : {};
   const lists = Array.isArray(value) ? [value] : [whole.input, whole.output];
   const created_at = timeFrom(typeof whole.created_at === "number" ? whole.created_at * 1_000 : undefined);
   const model = textIn(whole.model);
@@ -176,9 +176,9 @@ export function partOf(part: Fields, leftOut: LeftOut): ContentBlock {
   const text = part.text ?? part.refusal;
   if (typeof text === "string") return { type: "text", text };
   const { image_url: image, file = part } = part;
-  const url = isTable(image) ? image.url : image;
+  const url = isRecord(image) ? image.url : image;
   if (url !== undefined) return mediaBlock({ url }, leftOut);
-  const given = isTable(file)
+  const given = isRecord(file)
     ? { url: file.file_data, name: file.filename, type: file.media_type ?? file.mime_type }
     : {};
   return mediaBlock(
@@ -192,7 +192,7 @@ function outputOf(output: unknown, leftOut: LeftOut): { content: string | Conten
   if (Array.isArray(output)) {
     return { content: contentFrom(tablesIn(output).map((part) => partOf(part, leftOut))), is_error: false };
   }
-  if (!isTable(output) || !("content" in output)) return { content: resultText(output ?? ""), is_error: false };
+  if (!isRecord(output) || !("content" in output)) return { content: resultText(output ?? ""), is_error: false };
   const { content } = outputOf(output.content, leftOut);
   return { content, is_error: output.success === false };
 }

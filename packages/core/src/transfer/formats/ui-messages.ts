@@ -1,3 +1,4 @@
+import { isRecord } from "../../contract/input.ts";
 import { refused } from "../portable-log.ts";
 import {
   type Block,
@@ -6,7 +7,6 @@ import {
   contentFrom,
   createLeftOut,
   type Fields,
-  isTable,
   joinTurns,
   type LeftOut,
   mediaBlock,
@@ -22,19 +22,19 @@ import {
 
 /** Messages of a page of the AI SDK: a list, or an object with `messages`, each message with its parts. */
 export function readUiMessages(value: unknown, place: string): Conversation {
-  const list = isTable(value) ? value.messages : value;
+  const list = isRecord(value) ? value.messages : value;
   if (!Array.isArray(list)) throw refused(place, "messages: write a list of messages with parts");
   const leftOut = createLeftOut();
   const turns = list.flatMap((given: unknown, at): readonly Turn[] => {
-    if (isTable(given) && typeof given.role === "string") return turnsOf(given, leftOut);
+    if (isRecord(given) && typeof given.role === "string") return turnsOf(given, leftOut);
     throw refused(`${place}: messages[${at}]`, "role: write system, user or assistant");
   });
-  const source_id = sourceIdFrom(isTable(value) ? (value.id ?? value.chatId) : undefined, () => value);
+  const source_id = sourceIdFrom(isRecord(value) ? (value.id ?? value.chatId) : undefined, () => value);
   return { source_id, labels: {}, ...joinTurns(turns, leftOut), leftOut: leftOut.sentences() };
 }
 
 function turnsOf(message: Fields, leftOut: LeftOut): readonly Turn[] {
-  const metadata = isTable(message.metadata) ? message.metadata : {};
+  const metadata = isRecord(message.metadata) ? message.metadata : {};
   const created_at = timeFrom(message.createdAt ?? metadata.createdAt);
   const model = textIn(metadata.model);
   // Before messages had parts, they had a text and the calls beside it.
@@ -56,7 +56,7 @@ function turnsOf(message: Fields, leftOut: LeftOut): readonly Turn[] {
     const kind = String(part.type);
     if (kind === "text") return said(textBlock(part.text));
     if (kind === "reasoning") return said(reasoningBlock(textIn(part.text) ?? textIn(part.reasoning) ?? ""));
-    const call = kind === "tool-invocation" && isTable(part.toolInvocation) ? asPart(part.toolInvocation) : part;
+    const call = kind === "tool-invocation" && isRecord(part.toolInvocation) ? asPart(part.toolInvocation) : part;
     if (typeof call.toolCallId === "string") return callTurns(call, said, created_at);
     if (kind === "file") {
       const block = mediaBlock({ url: part.url, type: part.mediaType, name: part.filename }, leftOut);
