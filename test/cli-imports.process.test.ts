@@ -104,10 +104,10 @@ describe("rkat session import of hostile files", () => {
     expect(failed.map(({ file }: { file: string }) => file)).toEqual(["binary.jsonl", "none.json", "bad.json"]);
     expect(imported).toMatchObject([{ messages: 6, added: 6 }]);
     expect(imported[0].left_out).toEqual([
-      "line 2: it is no JSON, or cut off",
+      "line 2: it is not valid JSON, or cut off",
       "line 3: it is nested deeper than 500",
       "line 4, which is longer than 33554432 bytes",
-      "line 5: it is no JSON object",
+      "line 5: it is not a JSON object",
       "content of the type image/png that a session cannot hold",
     ]);
     const shown = await run(["session", "show", "last", "--history", "--json"]);

@@ -1,5 +1,5 @@
 import type { Fields } from "@rkat/conformance/driver";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { MARKER, received } from "./prompts.ts";
 
 /** A turn that was answered, and how many answers had come when it was asked for: those come before it. */

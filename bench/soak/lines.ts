@@ -1,6 +1,6 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import type { Fields } from "@rkat/conformance/driver";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 
 /** What a request rejects with when its server has gone away. */
 export class Gone extends Error {}

@@ -1,4 +1,4 @@
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { below, chance, pick } from "../../test/compaction/chances.ts";
 import {
   faultsOfAgent,

@@ -5,7 +5,7 @@ import { commandsOf, createCliDriver } from "@rkat/conformance/cli-driver";
 import { type Fields, failure, type Outcome } from "@rkat/conformance/driver";
 import { connectHttp, openMcpDriver } from "@rkat/conformance/mcp-driver";
 import { createRestDriver } from "@rkat/conformance/rest-driver";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { Gone, linkTo } from "./lines.ts";
 

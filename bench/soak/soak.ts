@@ -1,5 +1,5 @@
 import type { Fields, Outcome } from "@rkat/conformance/driver";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { below, chance, pick } from "../../test/compaction/chances.ts";
 import type { Book } from "./book.ts";

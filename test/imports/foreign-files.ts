@@ -78,7 +78,7 @@ export function drawConversation(seed: number, { exchanges = 4 } = {}): Drawn {
   };
 }
 
-const CWD = "/projects/pond";
+export const CWD = "/projects/pond";
 const at = (step: number): string => new Date(Date.UTC(2026, 0, 2, 3, 4, step)).toISOString();
 const linesOf = (values: readonly object[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join("");
 const saidBy = ({ thinking, text, calls }: Answer): boolean => Boolean(thinking || text) || calls.length > 0;

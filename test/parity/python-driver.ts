@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Child, type Start, startChild } from "@rkat/conformance/child";
 import { type Driver, eventIn, type Fields, type Outcome } from "@rkat/conformance/driver";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { OPERATIONS } from "@rkat/core/contract/operations";
 
 const PYTHON_CLIENT = join(import.meta.dirname, "../../sdks/python");

@@ -69,7 +69,7 @@ describe("a session that is exported and imported", () => {
           expect({ seed, entries: found.map((entry) => JSON.stringify(entry)) }).toEqual({
             seed,
             entries: entries.map(({ seq, span, timestamp_ms, body }) =>
-              JSON.stringify({ span, body, seq, timestamp_ms }),
+              JSON.stringify({ seq, span, timestamp_ms, body }),
             ),
           });
           expect({ seed, ...contextsOf(there, found) }).toEqual({ seed, ...contextsOf(id, entries) });

@@ -1,6 +1,6 @@
 import type { Capability } from "@rkat/core/contract/capability";
 import { ERRORS, type ErrorCode, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Ability } from "./scenario.ts";

@@ -1,6 +1,6 @@
 import type { Capability } from "@rkat/core/contract/capability";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { OPERATIONS, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { type Start, withinTime } from "./child.ts";
 import {

@@ -1,4 +1,4 @@
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import { type Driver, eventIn, type Fields, failure, lackOfTurns, type Outcome } from "./driver.ts";

@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { type Child, endedEarly, type Start, startChild, withinTime } from "./child.ts";
 import { type Driver, eventIn, type Fields, failure, type Outcome, type ReportedEvent } from "./driver.ts";

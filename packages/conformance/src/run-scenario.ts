@@ -1,6 +1,6 @@
 import { CAPABILITY_ABSENT, type Capability } from "@rkat/core/contract/capability";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { withinTime } from "./child.ts";
 import type { Driver, Outcome, ReportedEvent } from "./driver.ts";

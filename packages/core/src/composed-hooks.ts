@@ -2,7 +2,7 @@ import type { Config } from "./config/config-schema.ts";
 import { RuntimeError } from "./contract/error.ts";
 import type { AgentEvent } from "./contract/event.ts";
 import { type HookEntry, hookFault } from "./contract/hook.ts";
-import { defined, type JsonTable } from "./contract/input.ts";
+import { defined, type JsonTable } from "./contract/json.ts";
 import type { Clock } from "./ports/clock.ts";
 import { createSystemClock } from "./runtime/system-clock.ts";
 import { createBackgroundHooks, type HookOptions, type HookPart, joinHooks, readHooks } from "./sessions/hooks.ts";

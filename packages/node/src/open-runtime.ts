@@ -9,7 +9,7 @@ import { defaultConfig } from "@rkat/core/config/settings";
 import { spellConfig } from "@rkat/core/config/spell-config";
 import { passwordsOf } from "@rkat/core/config/store-schema";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { JsonTable } from "@rkat/core/contract/input";
+import type { JsonTable } from "@rkat/core/contract/json";
 import {
   compactionOf,
   createRuntime,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Entry } from "@rkat/core/contract/entry";
 import { messageOf } from "@rkat/core/contract/error";
-import { jsonIn } from "@rkat/core/contract/input";
+import { jsonIn } from "@rkat/core/contract/json";
 import { type DatabaseVerification, hasWork, type LogRow } from "@rkat/core/ports/store";
 import { createBlobs } from "./blobs.ts";
 import type { Connection } from "./connection.ts";

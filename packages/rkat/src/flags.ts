@@ -1,13 +1,6 @@
 import { AgentName } from "@rkat/core/contract/agent";
-import {
-  accepts,
-  type CliField,
-  cliFields,
-  isJsonTable,
-  metaOf,
-  parseDuration,
-  unwrapped,
-} from "@rkat/core/contract/input";
+import { accepts, type CliField, cliFields, metaOf, parseDuration, unwrapped } from "@rkat/core/contract/input";
+import { isJsonTable } from "@rkat/core/contract/json";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import type { JsonObject } from "@rkat/core/contract/session";
 import { InvalidArgumentError, Option } from "commander";

@@ -1,6 +1,6 @@
 import type { AgentEntryBody, AgentEntryBodyOf, Tier } from "../contract/agent.ts";
 import type { Entry } from "../contract/entry.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { LogRow, Spent } from "../ports/store.ts";
 import { addSpending, totalTokens } from "../turn/cost.ts";
 

@@ -21,7 +21,7 @@ import type {
 import type { Caller } from "../contract/caller.ts";
 import { messageOf } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SessionLocks } from "../ports/store.ts";
 import type { Vault, VaultMemory } from "../ports/vault.ts";

@@ -1,11 +1,11 @@
 import type { AgentRow } from "../agent-memory/tiers.ts";
 import type { AgentEntryBody, AgentEntryBodyOf, AgentHistory, AgentReceipt, Tier } from "../contract/agent.ts";
 import { FORGOTTEN, type Receipt } from "../contract/compaction.ts";
+import { verdictOf, withVerdict } from "../contract/describe-event.ts";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { OperationOutput } from "../contract/operations.ts";
-import { verdictOf, withVerdict } from "../contract/verdict.ts";
 import type { MemorySource } from "../memory/memory-background.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { NewChunk } from "../ports/memory.ts";

@@ -1,7 +1,7 @@
 import { COMPACTION_FALLBACKS, type Compaction } from "../contract/compaction.ts";
+import { withVerdict } from "../contract/describe-event.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Message } from "../contract/message.ts";
-import { withVerdict } from "../contract/verdict.ts";
 import type { CompactionConfig, CompactionContext, CompactionResult, Compactor } from "../ports/compactor.ts";
 import type { CompactionRecord } from "../state/context.ts";
 import { nativeFacts } from "../state/entry-events.ts";

@@ -6,12 +6,12 @@ import type {
   UserRule,
   WorkState,
 } from "../contract/compaction.ts";
+import { withVerdict } from "../contract/describe-event.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
-import { defined, isRecord } from "../contract/input.ts";
+import { defined, isRecord } from "../contract/json.ts";
 import type { Message } from "../contract/message.ts";
-import { withVerdict } from "../contract/verdict.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, NativeCompaction, NativeRequest, ToolSpec } from "../ports/model.ts";
 import { type CompactionRecord, type Hash, messagesOf, type Placed, rangesOf, withSkill } from "../state/context.ts";

@@ -4,10 +4,10 @@ import { COMPACTION_DEFAULTS, DefaultCompactor, thresholdFor } from "../compacti
 import type { Compacting } from "../compaction/prepare.ts";
 import type { ExtractSummary } from "../compaction/summarise.ts";
 import type { ReceiptView } from "../contract/compaction.ts";
+import { withVerdict } from "../contract/describe-event.ts";
 import { invalid } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
-import { withVerdict } from "../contract/verdict.ts";
 import type { Mark } from "../contract/wire/mark.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { createSystemClock } from "../runtime/system-clock.ts";

@@ -1,4 +1,5 @@
-import { isJsonTable, spellDuration } from "../contract/input.ts";
+import { spellDuration } from "../contract/input.ts";
+import { isJsonTable } from "../contract/json.ts";
 import { z } from "../contract/schema.ts";
 import type { SubAgent, SubAgentBounds, SubAgentLimits } from "../ports/sub-agent.ts";
 import { CostLimit, common, flag, oneOf, text, wait, whole } from "./values.ts";

@@ -1,6 +1,7 @@
 import { withSubAgents } from "../contract/config.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { type JsonTable, mergePatch } from "../contract/input.ts";
+import { mergePatch } from "../contract/input.ts";
+import type { JsonTable } from "../contract/json.ts";
 import { describeProblems, isTable, unknownKeys } from "./config-problems.ts";
 import {
   type Config,

@@ -1,7 +1,8 @@
 import { CAPABILITIES } from "../contract/capability.ts";
 import { COMPACTION_FALLBACKS, CompactionDefaults } from "../contract/compaction.ts";
 import { HookEntries, type HookEntry } from "../contract/hook.ts";
-import { Duration, isJsonTable, type JsonTable, spellDuration } from "../contract/input.ts";
+import { Duration, spellDuration } from "../contract/input.ts";
+import { isJsonTable, type JsonTable } from "../contract/json.ts";
 import { PermissionRules } from "../contract/permission.ts";
 import { fieldOf, z } from "../contract/schema.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";

@@ -1,4 +1,5 @@
-import { type JsonTable, spellDuration } from "../contract/input.ts";
+import { spellDuration } from "../contract/input.ts";
+import type { JsonTable } from "../contract/json.ts";
 import { z } from "../contract/schema.ts";
 import { type JsonSchema, withExamples } from "../contract/wire/requests.ts";
 import { spellSubAgents } from "./agents-schema.ts";

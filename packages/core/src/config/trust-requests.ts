@@ -1,6 +1,6 @@
 import { withSubAgents } from "../contract/config.ts";
 import { RuntimeError } from "../contract/error.ts";
-import { isJsonTable, type JsonTable } from "../contract/input.ts";
+import { isJsonTable, type JsonTable } from "../contract/json.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 import type { SubAgent } from "../ports/sub-agent.ts";
 import type { McpServerConfig } from "../ports/tool.ts";

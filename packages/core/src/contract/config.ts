@@ -1,4 +1,5 @@
-import { cliFlag, isJsonTable, nonnegative } from "./input.ts";
+import { cliFlag, nonnegative } from "./input.ts";
+import { isJsonTable } from "./json.ts";
 import { z } from "./schema.ts";
 
 const wanted = { error: "write the configuration as an object, by the keys of its file" };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { describeEvent } from "./describe-event.ts";
+import { describeEvent, verdictOf } from "./describe-event.ts";
 import type { AgentEvent } from "./event.ts";
 
 const usage = { input_tokens: 1_200, output_tokens: 34 };
@@ -48,5 +48,34 @@ describe("an event in words", () => {
     expect(describeEvent({ type: "assistant_image_appended", image: { media_type: "image/png" } }).text).toBe(
       "assistant image appended",
     );
+  });
+});
+
+const NOTHING = { recoverable: 0, lost: 0, invented: [], invented_cut: false };
+const invented = { kind: "number", text: "9999", sentence: "The port is 9999." };
+
+describe("the verdict of a receipt", () => {
+  it.each([
+    [NOTHING, "Nothing lost."],
+    [
+      { ...NOTHING, recoverable: 11, doubtful: ["One.", "Two."] },
+      "Nothing lost. 11 facts are no longer shown to the model and can be found again. 2 sentences of the summary could not be checked.",
+    ],
+    [
+      { ...NOTHING, recoverable: 1, doubtful: ["One."] },
+      "Nothing lost. 1 fact is no longer shown to the model and can be found again. 1 sentence of the summary could not be checked.",
+    ],
+    [{ ...NOTHING, lost: 1 }, "1 fact is lost."],
+    [
+      { ...NOTHING, lost: 1_200, recoverable: 3 },
+      "1,200 facts are lost. 3 facts are no longer shown to the model and can be found again.",
+    ],
+    [
+      { ...NOTHING, invented: [invented], invented_cut: true },
+      "Nothing lost. 1 invented fact was cut from the summary.",
+    ],
+    [{ ...NOTHING, invented: [invented, invented] }, "Nothing lost. 2 invented facts are in the summary."],
+  ])("[R2] of %j is %j", (receipt, verdict) => {
+    expect(verdictOf(receipt)).toBe(verdict);
   });
 });

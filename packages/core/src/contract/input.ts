@@ -1,5 +1,6 @@
 import { type core, globalRegistry } from "zod";
 import { RuntimeError } from "./error.ts";
+import { defined, isJsonTable, type JsonTable } from "./json.ts";
 import { created, onceCreated, z } from "./schema.ts";
 
 const words = new WeakMap<core.$ZodType, string>();
@@ -214,8 +215,6 @@ export const BudgetLimits = z
   });
 export type BudgetLimits = z.input<typeof BudgetLimits>;
 
-export type JsonTable = Readonly<Record<string, unknown>>;
-
 /** What we keep is a few tables deep; whatever lies deeper is taken as it is, for a schema to refuse. */
 const DEPTH_MAX = 16;
 
@@ -231,35 +230,6 @@ export function mergePatch(target: JsonTable, patch: JsonTable, depth = 1): Json
     }
   }
   return Object.fromEntries(merged);
-}
-
-/** True of a plain object, not of a list or of what a parser makes of a date. */
-export function isJsonTable(value: unknown): value is JsonTable {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
-}
-
-/** True of every object that is no list: what JSON calls an object, and what is made of classes. */
-export function isRecord(value: unknown): value is JsonTable {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** The value of a JSON text; undefined for a text that is none. */
-export function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** The fields that have a value, to be spread: on a wire, absent and undefined differ. */
-export function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  // `as`: exactly the undefined values were dropped.
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
 }
 
 const flag = z.boolean({ error: "write true or false" }).nullish();

@@ -3,7 +3,7 @@ import type { AgentPlace } from "../agents/agent-operations.ts";
 import type { AgentEntryBody } from "../contract/agent.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import type { ForgetReceipt } from "../contract/forget.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { ScheduleEntryBody, ScheduleEntryOf } from "../contract/wire/schedule.ts";
 import type { SessionMemory } from "../memory/session-memory.ts";
 import type { Clock } from "../ports/clock.ts";

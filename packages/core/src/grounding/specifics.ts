@@ -1,5 +1,5 @@
 import type { SpecificKind } from "../contract/compaction.ts";
-import { jsonIn } from "../contract/input.ts";
+import { jsonIn } from "../contract/json.ts";
 import { type AssistantBlock, isUntrusted, type Message, originOf } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import { atomsIn } from "../text/atoms.ts";

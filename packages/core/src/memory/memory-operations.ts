@@ -4,7 +4,7 @@ import type { Recover } from "../compaction/receipt.ts";
 import { pinnedIn } from "../compaction/shown-messages.ts";
 import type { Caller } from "../contract/caller.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import { type MemoryHit, type MemoryResults, type MemorySearch, TOKENS_DEFAULT } from "../contract/memory.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Chunk } from "../ports/memory.ts";

@@ -1,6 +1,6 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { Usage } from "../contract/event.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { AssistantBlock, StopReason } from "../contract/message.ts";
 import type { ModelFailure, ModelPart } from "../ports/model.ts";
 import { keepMetadata, mergeMetadata, type ProviderMetadata } from "./ai-sdk-dialect.ts";

@@ -1,5 +1,5 @@
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4, SharedV4ProviderOptions } from "@ai-sdk/provider";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { BlockMeta } from "../contract/message.ts";
 
 /** Any language model of the AI SDK, of this generation or the two before it. */

@@ -1,4 +1,4 @@
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { FailureKind, ModelFailure } from "../ports/model.ts";
 import { asRecord, type Loose } from "./http-stream.ts";
 

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { type Entry, EntryBody } from "../contract/entry.ts";
 import { invalid, type RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
-import { jsonIn } from "../contract/input.ts";
+import { jsonIn } from "../contract/json.ts";
 import type { AssistantBlock, Content, Message, StopReason, ToolResult } from "../contract/message.ts";
 import { PortableEntry } from "../contract/portable.ts";
 import { assembleContext, hashContext } from "../state/context.ts";

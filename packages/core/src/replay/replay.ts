@@ -1,7 +1,7 @@
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { Content, Message } from "../contract/message.ts";
 import type { ModelPrices } from "../contract/money.ts";
 import type { Figures, ReplayMark, SummariesBy } from "../contract/wire/simulation.ts";

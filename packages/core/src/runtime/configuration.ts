@@ -1,7 +1,8 @@
 import type { Caller } from "../contract/caller.ts";
 import { type ConfigEnvelope, type ConfiguredRealm, withSubAgents } from "../contract/config.ts";
 import { asRuntimeError, invalid, RuntimeError } from "../contract/error.ts";
-import { type JsonTable, mergePatch } from "../contract/input.ts";
+import { mergePatch } from "../contract/input.ts";
+import type { JsonTable } from "../contract/json.ts";
 import type { ConfigStore, LayerBefore } from "../ports/store.ts";
 import type { Service } from "./dispatch.ts";
 

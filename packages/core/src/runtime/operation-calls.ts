@@ -1,7 +1,7 @@
 import { questionIn } from "../contract/describe-event.ts";
 import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEventOf } from "../contract/event.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { OPERATIONS, OperationName, OperationOutput } from "../contract/operations.ts";
 import type { Remember } from "../contract/permission.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire/wire-table.ts";

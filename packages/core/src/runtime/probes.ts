@@ -74,7 +74,7 @@ export function readProbes(text: string, name: string): readonly Probe[] {
   try {
     rows = JSON.parse(text);
   } catch {
-    throw refuse("it is no JSON");
+    throw refuse("it is not JSON");
   }
   if (!Array.isArray(rows)) throw refuse("it is no list");
   if (rows.length > ROWS_MAX) throw refuse(`it has more than ${ROWS_MAX} rows`);

@@ -1,7 +1,7 @@
 import type { Caller } from "../contract/caller.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { PendingCall, ToolUseBlock } from "../contract/message.ts";
 import type { OperationInput, OperationOutput } from "../contract/operations.ts";
 import type { RunResult } from "../contract/session.ts";

@@ -1,5 +1,5 @@
 import { messageOf } from "../contract/error.ts";
-import { jsonIn } from "../contract/input.ts";
+import { jsonIn } from "../contract/json.ts";
 import type { Mark, StoredMarks } from "../contract/wire/mark.ts";
 
 /** Stores compacted conversations beyond the process: any key-value table of texts. */

@@ -1,5 +1,5 @@
 import type { Entry } from "../contract/entry.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import type { ModelCalls } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -1,5 +1,5 @@
 import { invalid, RuntimeError } from "../contract/error.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type {
   SessionContext,
   SessionHistory,

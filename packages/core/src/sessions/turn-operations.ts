@@ -4,7 +4,7 @@ import type { Caller } from "../contract/caller.ts";
 import type { Capability, ModelsCatalog } from "../contract/capability.ts";
 import type { EntryBodyOf, TurnSetup } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
 import type { Store } from "../ports/store.ts";

@@ -1,5 +1,6 @@
 import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
-import { defined, invalidInput, isJsonTable } from "../contract/input.ts";
+import { invalidInput } from "../contract/input.ts";
+import { defined, isJsonTable } from "../contract/json.ts";
 import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
 import { isStandard, readBy, type StandardSchema, jsonSchemaOf as writtenAs } from "../ports/standard-schema.ts";

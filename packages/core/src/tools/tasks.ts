@@ -1,5 +1,5 @@
 import { invalid } from "../contract/error.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import { z } from "../contract/schema.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { type Entry, EntryBody } from "../contract/entry.ts";
 import { invalid, messageOf as messageOfError, type RuntimeError } from "../contract/error.ts";
-import { invalidInput, isJsonTable, requireNames } from "../contract/input.ts";
+import { invalidInput, requireNames } from "../contract/input.ts";
+import { isJsonTable } from "../contract/json.ts";
 import type { Message } from "../contract/message.ts";
 import { PortableEntry } from "../contract/portable.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -235,9 +236,9 @@ export function readJson(line: string, place: string): Readonly<Record<string, u
   try {
     value = JSON.parse(line);
   } catch {
-    throw refused(place, "it is no JSON, or cut off");
+    throw refused(place, "it is not valid JSON, or cut off");
   }
-  if (!isJsonTable(value)) throw refused(place, "it is no JSON object");
+  if (!isJsonTable(value)) throw refused(place, "it is not a JSON object");
   return value;
 }
 

@@ -307,7 +307,7 @@ function readAnswer(given: unknown): HookAnswer | undefined {
 
 /** JSON would drop these silently, and a tool would receive other arguments than intended. */
 function requireKept(_name: string, value: unknown): unknown {
-  if (typeof value === "function" || typeof value === "symbol") throw new Error("it is no JSON");
+  if (typeof value === "function" || typeof value === "symbol") throw new Error("it is not JSON");
   return value;
 }
 

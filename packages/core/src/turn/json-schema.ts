@@ -1,6 +1,6 @@
 import type { OutputUnit } from "@cfworker/json-schema";
 import { invalid, messageOf, type RuntimeError } from "../contract/error.ts";
-import { isRecord } from "../contract/input.ts";
+import { isRecord } from "../contract/json.ts";
 import type { JsonObject } from "../contract/session.ts";
 
 /** Checks a value; returns one sentence per problem. */

@@ -1,5 +1,5 @@
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { Content, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { Progress } from "../contract/permission.ts";
 import type { HookSubject } from "../ports/hook.ts";

@@ -1,5 +1,5 @@
 import type { EntryBody, EntryBodyOf, TurnEnd, TurnSetup } from "../contract/entry.ts";
-import { defined } from "../contract/input.ts";
+import { defined } from "../contract/json.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { AskedCall, Progress } from "../contract/permission.ts";
 import { outputSchemaOf } from "../contract/session.ts";

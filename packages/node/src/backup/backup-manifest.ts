@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { isJsonTable } from "@rkat/core/contract/input";
+import { isJsonTable } from "@rkat/core/contract/json";
 import { type BackedFile, BackupManifest } from "@rkat/core/contract/portable";
 
 export const MANIFEST = "manifest.jsonl";

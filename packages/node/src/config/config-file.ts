@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { isTable } from "@rkat/core/config/config-problems";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { JsonTable } from "@rkat/core/contract/input";
+import type { JsonTable } from "@rkat/core/contract/json";
 import { parse, stringify, TomlError } from "smol-toml";
 
 export interface ConfigPlaces {

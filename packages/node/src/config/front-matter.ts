@@ -1,5 +1,5 @@
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
+import { isJsonTable, type JsonTable } from "@rkat/core/contract/json";
 import type { FoundFile } from "./config-file.ts";
 
 /** A text with a table of YAML before it, between two lines of three dashes. */

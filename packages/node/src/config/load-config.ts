@@ -13,7 +13,7 @@ import { describeProblems } from "@rkat/core/config/config-problems";
 import type { Config, ConfiguredRules } from "@rkat/core/config/config-schema";
 import { flag, text, wait } from "@rkat/core/config/values";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
-import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
+import { isJsonTable, type JsonTable } from "@rkat/core/contract/json";
 import { z } from "@rkat/core/contract/schema";
 import { checkServer, SERVER_FIELDS } from "@rkat/core/contract/session";
 import type { ReadAgentsMd } from "@rkat/core/ports/agents-md";

@@ -19,7 +19,7 @@ import {
   type TrustRequest,
 } from "@rkat/core/config/trust-requests";
 import { RuntimeError } from "@rkat/core/contract/error";
-import type { JsonTable } from "@rkat/core/contract/input";
+import type { JsonTable } from "@rkat/core/contract/json";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import type { McpServerConfig } from "@rkat/core/ports/tool";
 import type { FoundFile } from "./config-file.ts";

@@ -2,7 +2,7 @@ import { lstat, readFile } from "node:fs/promises";
 import { basename, extname, join } from "node:path";
 import { AgentName, type MemoryMetadata, type Tier } from "@rkat/core/contract/agent";
 import { invalid, messageOf } from "@rkat/core/contract/error";
-import { isRecord, jsonIn } from "@rkat/core/contract/input";
+import { isRecord, jsonIn } from "@rkat/core/contract/json";
 import type { FoundMemory, Vault, VaultMemory, VaultTexts, VaultTiers } from "@rkat/core/ports/vault";
 import { type FileCalls, isAbsence, isOfDisk, nodeFileCalls, refuseLinks, whenAbsent } from "./file-calls.ts";
 

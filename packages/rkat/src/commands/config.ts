@@ -2,7 +2,7 @@ import { lstat } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { invalid } from "@rkat/core/contract/error";
-import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
+import { isJsonTable, type JsonTable } from "@rkat/core/contract/json";
 import type { OperationOutput } from "@rkat/core/contract/operations";
 import { requireCapability } from "@rkat/core/runtime/dispatch";
 import { withoutControls } from "@rkat/core/text/terminal-text";

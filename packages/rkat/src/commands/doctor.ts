@@ -3,7 +3,7 @@ import { access, chmod, lstat, readdir, realpath, rm, stat } from "node:fs/promi
 import { dirname, isAbsolute, join, relative } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
 import { asRuntimeError, ERRORS, invalid } from "@rkat/core/contract/error";
-import { isJsonTable } from "@rkat/core/contract/input";
+import { isJsonTable } from "@rkat/core/contract/json";
 import type { SubAgent } from "@rkat/core/ports/sub-agent";
 import { nearMiss } from "@rkat/core/text/near-miss";
 import { withoutControls } from "@rkat/core/text/terminal-text";

@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import type { Config } from "@rkat/core/config/config-schema";
 import { invalid } from "@rkat/core/contract/error";
 import { failurePolicyFor, HookPoint } from "@rkat/core/contract/hook";
-import { isJsonTable, type JsonTable } from "@rkat/core/contract/input";
+import { isJsonTable, type JsonTable } from "@rkat/core/contract/json";
 import type { JsonSchema } from "@rkat/core/contract/wire/requests";
 import { withoutControls } from "@rkat/core/text/terminal-text";
 import { AGENTS_MD } from "@rkat/node/config/agents-md";

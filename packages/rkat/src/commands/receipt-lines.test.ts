@@ -1,5 +1,5 @@
 import type { Receipt } from "@rkat/core/contract/compaction";
-import { withVerdict } from "@rkat/core/contract/verdict";
+import { withVerdict } from "@rkat/core/contract/describe-event";
 import { describe, expect, it } from "vitest";
 import { createPaint } from "../io.ts";
 import { receiptLines } from "./receipt-lines.ts";

@@ -1,6 +1,6 @@
 import type { FactKind, Receipt, SeqRange, ReceiptView as Told } from "@rkat/core/contract/compaction";
+import { CLASS_OF } from "@rkat/core/contract/describe-event";
 import type { Message } from "@rkat/core/contract/message";
-import { CLASS_OF } from "@rkat/core/contract/verdict";
 import { alignColumns, counted, grouped, oneLine, type Paint } from "../io.ts";
 
 export interface ReceiptView {

@@ -1,7 +1,8 @@
 import type { Token } from "@rkat/core/contract/caller";
 import { Scope } from "@rkat/core/contract/caller";
 import { invalid } from "@rkat/core/contract/error";
-import { defined, parseDuration, spellDuration } from "@rkat/core/contract/input";
+import { parseDuration, spellDuration } from "@rkat/core/contract/input";
+import { defined } from "@rkat/core/contract/json";
 import type { TokenStore } from "@rkat/core/ports/store";
 import { makeStateFolder, realmNameIn } from "@rkat/node/config/realm";
 import { createToken, openTokens, revokeToken } from "@rkat/server/http/token-files";

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { open, readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { asRuntimeError, ERRORS, invalid, RuntimeError } from "@rkat/core/contract/error";
-import { defined, isRecord, jsonIn } from "@rkat/core/contract/input";
+import { defined, isRecord, jsonIn } from "@rkat/core/contract/json";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import type { Conversation } from "@rkat/core/transfer/formats/conversation";

@@ -2,7 +2,7 @@ import type { AgentContext, ContentBlock, PermissionOption, SessionUpdate, StopR
 import { questionIn } from "@rkat/core/contract/describe-event";
 import { asRuntimeError, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
-import { defined } from "@rkat/core/contract/input";
+import { defined } from "@rkat/core/contract/json";
 import type { AskedCall } from "@rkat/core/contract/permission";
 import type { RunResult } from "@rkat/core/contract/session";
 import type { Clock } from "@rkat/core/ports/clock";

@@ -11,7 +11,7 @@ import {
   type Stream,
 } from "@agentclientprotocol/sdk";
 import { asRuntimeError, type ErrorCode } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import type { Clock } from "@rkat/core/ports/clock";
 import { within } from "../http/calls.ts";
 import { createConnection, createUnanswered, type Streams, type TakeMessage } from "../http/connection.ts";

@@ -1,7 +1,7 @@
 import type { ClientCapabilities, ContentBlock, Plan, PlanEntry, SessionUpdate } from "@agentclientprotocol/sdk";
 import { describeEvent, unwrapSubAgentEvent } from "@rkat/core/contract/describe-event";
 import type { AgentEvent, AgentEventOf, Usage } from "@rkat/core/contract/event";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import type { AssistantBlock, Content, Message } from "@rkat/core/contract/message";
 import { promptBlocks } from "./prompt-content.ts";
 import { describeCall, resultContent } from "./tool-calls.ts";

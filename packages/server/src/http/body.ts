@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import type { HttpRequest } from "./exchange.ts";
 import { excessOf } from "./incoming.ts";
 

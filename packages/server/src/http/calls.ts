@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Audited, Caller } from "@rkat/core/contract/caller";
 import { asRuntimeError, type ErrorCode, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord, spellDuration } from "@rkat/core/contract/input";
+import { spellDuration } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
 import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { Clock } from "@rkat/core/ports/clock";

@@ -1,5 +1,5 @@
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import type { EventEnvelope } from "@rkat/core/contract/session-operations";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";

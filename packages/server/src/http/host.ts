@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { defined } from "@rkat/core/contract/input";
+import { defined } from "@rkat/core/contract/json";
 import { CONTRACT_VERSION } from "@rkat/core/contract/wire/version";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import { backendOf } from "@rkat/node/config/realm";

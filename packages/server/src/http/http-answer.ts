@@ -3,7 +3,7 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { asRuntimeError, ERRORS, type ErrorCode, RuntimeError, STORE_AWAY } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { sessionIdIn } from "./events.ts";
 import { type HttpRequest, type HttpResponse, TOOK_TOO_LONG } from "./exchange.ts";
 

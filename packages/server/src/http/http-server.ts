@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { setImmediate as nextRound } from "node:timers/promises";
 import { type Caller, hasScope, requireScope } from "@rkat/core/contract/caller";
 import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import type { OperationName } from "@rkat/core/contract/operations";
 import type { Clock } from "@rkat/core/ports/clock";
 import { requireFitting } from "./body.ts";

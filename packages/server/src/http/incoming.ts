@@ -1,4 +1,4 @@
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 /** The id of a request as it was written: a number beyond the exact ones must come back digit for digit. */
 export type RequestId = string;
 

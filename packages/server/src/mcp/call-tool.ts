@@ -2,7 +2,7 @@ import { type CallToolResult, ProtocolError, type Result, type ServerContext } f
 import type { Caller } from "@rkat/core/contract/caller";
 import { ConfigTool } from "@rkat/core/contract/config";
 import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import type { PendingCall } from "@rkat/core/contract/message";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
 import type { SystemTime } from "@rkat/core/contract/rewrite";

@@ -12,7 +12,8 @@ import {
   type Transport,
 } from "@modelcontextprotocol/server";
 import { ERRORS, invalid, type RuntimeError } from "@rkat/core/contract/error";
-import { invalidInput, isRecord } from "@rkat/core/contract/input";
+import { invalidInput } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { DEPTH_MAX } from "../http/incoming.ts";
 import { declaredIn, tasksMissing } from "./tasks.ts";
 

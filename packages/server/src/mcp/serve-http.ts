@@ -9,7 +9,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Caller } from "@rkat/core/contract/caller";
 import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import type { Clock } from "@rkat/core/ports/clock";
 import { createBodyReader, type ReadBody } from "../http/body.ts";
 import { currentRequest, within } from "../http/calls.ts";

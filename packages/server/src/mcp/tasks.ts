@@ -13,7 +13,7 @@ import {
 import { parentageOf, questionIn } from "@rkat/core/contract/describe-event";
 import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { TaskRequest } from "@rkat/core/contract/wire/mcp-tools";
 import { parseParams } from "@rkat/core/contract/wire/requests";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";

@@ -1,5 +1,5 @@
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { CreateResponse } from "@rkat/core/contract/wire/openai";
 import { parseParams } from "@rkat/core/contract/wire/requests";
 import type { CallContext } from "@rkat/core/runtime/dispatch";

@@ -1,5 +1,5 @@
 import { invalid } from "@rkat/core/contract/error";
-import { defined } from "@rkat/core/contract/input";
+import { defined } from "@rkat/core/contract/json";
 import type { ClientTool } from "@rkat/core/contract/message";
 import type { CreateSession, JsonObject, ToolFilter } from "@rkat/core/contract/session";
 import type { FunctionTool, OwnTools, ToolChoice, Tools } from "@rkat/core/contract/wire/openai";

@@ -1,5 +1,5 @@
 import { invalid } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { type JsonSchema, operationSchema } from "@rkat/core/contract/wire/requests";
 import { fieldsOf } from "../http/body.ts";

@@ -3,7 +3,7 @@ import { extname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { type Caller, requireScope } from "@rkat/core/contract/caller";
 import { RuntimeError } from "@rkat/core/contract/error";
-import { defined } from "@rkat/core/contract/input";
+import { defined } from "@rkat/core/contract/json";
 import { OPERATION_NAMES, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";

@@ -1,5 +1,6 @@
 import { invalid } from "@rkat/core/contract/error";
-import { invalidInput, isRecord } from "@rkat/core/contract/input";
+import { invalidInput } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import type { ClientTool } from "@rkat/core/contract/message";
 import { CallbackResult, ExternalTools, parseParams, RegisterTools } from "@rkat/core/contract/wire/requests";
 import type { Tool, ToolCallContext, ToolOutput } from "@rkat/core/ports/tool";

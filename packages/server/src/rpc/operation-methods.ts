@@ -1,4 +1,4 @@
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { OPERATION_NAMES, OPERATIONS, type OperationName, operationOf } from "@rkat/core/contract/operations";
 import type { Tool } from "@rkat/core/ports/tool";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";

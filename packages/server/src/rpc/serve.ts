@@ -1,5 +1,5 @@
 import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
-import { isRecord } from "@rkat/core/contract/input";
+import { isRecord } from "@rkat/core/contract/json";
 import { CloseStream, OpenStream, parseParams } from "@rkat/core/contract/wire/requests";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
 import type { Delivery } from "@rkat/core/sessions/event-queue";

@@ -1,4 +1,4 @@
-import { jsonIn } from "../../contract/input.ts";
+import { jsonIn } from "../../contract/json.ts";
 import { blockText, type Content, type Message, type ToolResult } from "../../contract/message.ts";
 import { clipStart, quotableSentences } from "../../text/sentences.ts";
 import { isAsking } from "./asks.ts";

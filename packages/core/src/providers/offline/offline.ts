@@ -1,5 +1,5 @@
 import type { Usage } from "../../contract/event.ts";
-import { jsonIn } from "../../contract/input.ts";
+import { jsonIn } from "../../contract/json.ts";
 import type { AssistantBlock, Message, StopReason } from "../../contract/message.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../../ports/model.ts";

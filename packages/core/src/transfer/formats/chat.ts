@@ -1,4 +1,4 @@
-import { isRecord } from "../../contract/input.ts";
+import { isRecord } from "../../contract/json.ts";
 import type { ContentBlock } from "../../contract/message.ts";
 import { ChatMessage } from "../../contract/wire/openai.ts";
 import { refused } from "../portable-log.ts";

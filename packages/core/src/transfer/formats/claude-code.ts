@@ -1,4 +1,4 @@
-import { isRecord } from "../../contract/input.ts";
+import { isRecord } from "../../contract/json.ts";
 import type { ContentBlock, StopReason } from "../../contract/message.ts";
 import {
   type Block,

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { isRecord } from "../../contract/input.ts";
+import { isRecord } from "../../contract/json.ts";
 import type { AssistantBlock, ContentBlock, StopReason } from "../../contract/message.ts";
 import type { ForeignCompaction } from "../../contract/portable.ts";
 import type { Undated } from "../../contract/rewrite.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "../../contract/input.ts";
+import { isRecord } from "../../contract/json.ts";
 import { refused } from "../portable-log.ts";
 import {
   type Block,
