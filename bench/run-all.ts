@@ -13,6 +13,7 @@ const BENCHES = [
   "append.ts",
   "encryption.ts",
   "resume.ts",
+  "imports.ts",
   "list.ts",
   "growth.ts",
   "blocks.ts",
