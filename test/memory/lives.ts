@@ -18,19 +18,34 @@ const MOMENTS = [
 ];
 const SPINS_MAX = 60_000_000;
 
-/** Runs a process until it has told often enough that it did something; what it told until it was killed. */
-export async function rememberAndDie(
+export function rememberAndDie(
   { folder, life, era, compiled }: ProcessRun,
   random: () => number,
 ): Promise<readonly string[]> {
   const script = join(import.meta.dirname, "remembering-process.ts");
+  return runAndKill({ script, args: [folder, String(life), era], moments: MOMENTS, compiled }, random);
+}
+
+interface Killed {
+  readonly script: string;
+  readonly args: readonly string[];
+  /** What it says, and how often before the kill at most. */
+  readonly moments: readonly { readonly what: string; readonly countMax: number }[];
+  readonly compiled: string;
+}
+
+/** Runs a process until it has told often enough that it did something; what it told until it was killed. */
+export async function runAndKill(
+  { script, args, moments, compiled }: Killed,
+  random: () => number,
+): Promise<readonly string[]> {
   // Compiled once for all kills: most of their time would otherwise be the start of a process.
   const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
-  const child = spawn(process.execPath, [script, folder, String(life), era], {
+  const child = spawn(process.execPath, [script, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env,
   });
-  const { what, countMax } = pick(random, MOMENTS) ?? { what: "said", countMax: 1 };
+  const { what, countMax } = pick(random, moments) ?? { what: "said", countMax: 1 };
   const killAfter = 1 + below(random, countMax);
   const spins = Math.floor(SPINS_MAX * random() ** 2);
   let output = "";

@@ -43,6 +43,8 @@ interface ProcessRun {
   readonly compacted?: (compactionId: string) => void;
   /** Told of each batch whose embedding has begun. */
   readonly embedding?: () => void;
+  /** The weights of the embedder: vectors of others say nothing to it. */
+  readonly weights?: string;
 }
 
 /** A runtime that remembers on disk; every passage it embeds is a line of `embeddings.txt`. */
@@ -51,11 +53,12 @@ export function openRuntimeOf({
   life,
   compacted = () => {},
   embedding = () => {},
+  weights = "counting",
 }: ProcessRun): Promise<Runtime> {
   return openRuntime({
     stateFolder: `${folder}/state`,
     model: createRainyModel(),
-    memory: { embedder: createCountingEmbedder(`${folder}/embeddings.txt`, life, embedding) },
+    memory: { embedder: createCountingEmbedder(weights, `${folder}/embeddings.txt`, { life, embedding }) },
     compaction: { ...OFTEN, afterCompaction: async ({ compaction_id }) => compacted(compaction_id) },
     toolPreset: "none",
     clock: createHastyClock(),
@@ -80,9 +83,13 @@ function createHastyClock(): Clock {
 
 const DIMENSIONS = 8;
 
-function createCountingEmbedder(file: string, life: string, embedding: () => void): Embedder {
+function createCountingEmbedder(
+  id: string,
+  file: string,
+  { life, embedding }: Required<Pick<ProcessRun, "life" | "embedding">>,
+): Embedder {
   return {
-    id: "counting",
+    id,
     dimensions: DIMENSIONS,
     embed: async (texts, kind) => {
       const passages = texts.flatMap((text) => WORD.exec(text)?.[0] ?? []);
@@ -91,15 +98,15 @@ function createCountingEmbedder(file: string, life: string, embedding: () => voi
         embedding();
         await setImmediate();
       }
-      return texts.map(directionOf);
+      return texts.map((text) => directionOf(text, id));
     },
     close: async () => {},
   };
 }
 
-/** A text points where its word does. */
-function directionOf(text: string): Float32Array {
-  const random = createRandom(crc32(WORD.exec(text)?.[0] ?? text));
+/** A text points where its word does, with other weights elsewhere. */
+function directionOf(text: string, weights: string): Float32Array {
+  const random = createRandom(crc32(`${weights} ${WORD.exec(text)?.[0] ?? text}`));
   const vector = Float32Array.from({ length: DIMENSIONS }, () => random() - 0.5);
   const length = Math.hypot(...vector) || 1;
   return vector.map((value) => value / length);
