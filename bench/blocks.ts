@@ -46,7 +46,7 @@ const CASES: Readonly<Record<string, (share: number) => Promise<BlockReading>>> 
     stored(20_000 * share, (session) => session.turn("And now?"), SMALL_WINDOW_TOKENS * share),
   "create with a history of 10,000 messages": (share) =>
     inFolder(async (folder) => {
-      const runtime = await open(folder, ALL);
+      const runtime = await open(folder, ALL, SMALL_WINDOW_TOKENS * share);
       const history = Array.from({ length: 10_000 * share }, (_, at) => messageAt(at));
       return block(runtime, () => runtime.createSession("And now?", { history }));
     }),
