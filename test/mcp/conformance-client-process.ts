@@ -1,4 +1,4 @@
-import type { McpAddress } from "@rkat/core/ports/tool";
+import { AskUser, type McpAddress } from "@rkat/core/ports/tool";
 import { createSystemClock } from "@rkat/core/runtime/system-clock";
 import { openConnection } from "@rkat/core/tools/mcp/connection";
 import { logInAt } from "@rkat/node/mcp-login";
@@ -34,7 +34,16 @@ const work = async (): Promise<void> => {
     // `as`: the suite's tools are described as such.
     const listed = (await connection.list(signal)) as readonly { name: string }[];
     const calls = toolCalls ?? listed.map(({ name }) => ({ name, arguments: { a: 5, b: 3 } }));
-    for (const call of calls) await connection.call(call.name, call.arguments, signal);
+    for (const call of calls) {
+      const by = { sessionId: "suite", effectId: `suite:1:${call.name}`, signal, asksWithinMs: 60_000 };
+      let said = await connection.call(call.name, call.arguments, by);
+      while (said instanceof AskUser) {
+        const { resuming, question } = said;
+        const fields = Object.keys(Object(question.schema.properties)).map((name) => [name, true]);
+        const answer = { action: "accept" as const, content: Object.fromEntries(fields) };
+        said = await connection.call(call.name, call.arguments, { ...by, answered: { answer, resuming } });
+      }
+    }
   } finally {
     await connection.close();
   }

@@ -1,8 +1,24 @@
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
-import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  CallToolRequestSchema,
+  type CallToolResult,
+  type ElicitResult,
+  ElicitResultSchema,
+  ListToolsRequestSchema,
+} from "@modelcontextprotocol/sdk/types.js";
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 const HUGE_CHARS = 300_000;
+
+const COLOUR = { type: "string", enum: ["red", "blue", "a-secret-of-ours"] };
+const PAINT = {
+  message: "Which colour?",
+  requestedSchema: {
+    type: "object",
+    properties: { colour: COLOUR, layers: { type: "integer", default: 2 } },
+    required: ["colour"],
+  },
+};
 
 const said = (text: string): CallToolResult => ({ content: [{ type: "text", text }] });
 
@@ -51,6 +67,21 @@ export function createToolServer({ env, pid, exit, note }: World): Server {
       tools[String(name)] = () => said("learned");
       await server.sendToolListChanged();
       return said("learning");
+    },
+    paint: async ({ mode, times = 1 }) => {
+      const questions = { ...PAINT, ...(mode === "long" ? { message: "x".repeat(20_000) } : {}) };
+      const address = { mode: "url" as const, message: "Open it.", url: "https://example.com", elicitationId: "1" };
+      let answer: ElicitResult | undefined;
+      for (let time = 0; time < Number(times); time += 1) {
+        answer = await server
+          .request({ method: "elicitation/create", params: mode === "url" ? address : questions }, ElicitResultSchema, {
+            timeout: 600_000,
+          })
+          .catch((thrown: unknown) => ({ action: "cancel" as const, _meta: { thrown: String(thrown) } }));
+        if (answer.action !== "accept") return said(`not painted: ${answer._meta?.thrown ?? answer.action}`);
+      }
+      note(`painted ${answer?.content?.colour}`);
+      return said(`painted ${answer?.content?.colour}`);
     },
     "odd.name/of a tool": () => said("odd"),
     unsound: () => said("never"),

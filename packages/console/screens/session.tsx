@@ -217,6 +217,7 @@ function Approvals({ view }: { view: SessionView }): JSX.Element | null {
 
 type Reply = {
   readonly decision: "allow" | "deny";
+  readonly content?: Record<string, unknown>;
   readonly remember?: "session" | "project";
   readonly reason?: string;
 };
@@ -243,7 +244,12 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
             <bdi class="mono">{call.name}</bdi> wants to run: <span class="soft text">{call.why}</span>
           </p>
           <LongText text={JSON.stringify(call.args, null, 2)} isCode />
-          {hasScope("approve") && <CallReplies call={call} reply={(given) => answer([call.id], given)} />}
+          {hasScope("approve") &&
+            (call.question ? (
+              <FieldReplies question={call.question} reply={(given) => answer([call.id], given)} />
+            ) : (
+              <CallReplies call={call} reply={(given) => answer([call.id], given)} />
+            ))}
         </div>
       ))}
       {!hasScope("approve") && (
@@ -252,7 +258,7 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
           can also run <code>rkat session approve {session_id}</code>.
         </p>
       )}
-      {hasScope("approve") && calls.length > 1 && (
+      {hasScope("approve") && calls.length > 1 && !calls.some(({ question }) => question) && (
         <div class="row">
           <Action run={() => answer(all, { decision: "allow" })}>Allow all {calls.length} once</Action>
           <Action class="danger" run={() => answer(all, { decision: "deny" })}>
@@ -261,6 +267,30 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
         </div>
       )}
     </div>
+  );
+}
+
+/** The answers to a question of a call's MCP server. */
+function FieldReplies(props: {
+  question: NonNullable<Approval["calls"][number]["question"]>;
+  reply: (given: Reply) => Promise<void>;
+}): JSX.Element {
+  const { question, reply } = props;
+  const fields = useSignal("{}");
+  return (
+    <>
+      <LongText text={`MCP server ${question.server} asks: ${question.message}`} />
+      <LongText text={JSON.stringify(question.schema, null, 2)} isCode />
+      <div class="row">
+        <input class="grow" aria-label={`Answer to ${question.server}, as JSON`} {...textField(fields)} />
+        <Action class="primary" run={async () => reply({ decision: "allow", content: JSON.parse(fields.value) })}>
+          Answer
+        </Action>
+        <Action class="danger" run={() => reply({ decision: "deny" })}>
+          Decline
+        </Action>
+      </div>
+    </>
   );
 }
 

@@ -275,7 +275,7 @@ const READERS: Readonly<Record<string, ((text: string) => unknown) | string[]>> 
   seq: wholeFrom(1),
   json,
   config: json,
-  decision: ["allow", "deny"],
+  decision: ["allow", "deny", "cancel"],
   shell: ["bash", "zsh", "fish"],
 };
 

@@ -64,7 +64,11 @@ export function describeEvent(event: AgentEvent): EventLine {
       return piece(`the result of ${event.name} was shown to the model`);
     // The approval request shows the calls themselves.
     case "tool_approval_requested":
-      return piece(`waiting for approval of ${counted(event.calls.length, "call")}`);
+      return piece(
+        event.calls.some(({ question }) => question !== undefined)
+          ? "waiting for an answer"
+          : `waiting for approval of ${counted(event.calls.length, "call")}`,
+      );
     case "tool_approval_answered":
       return answerLine(event);
     case "hook_started":
@@ -155,6 +159,7 @@ function answerLine({
 }: AgentEventOf<"tool_approval_answered">): EventLine {
   const of = `by ${by}: ${counted(calls.length, "call")}`;
   if (decision === "allow") return remark(`allowed ${remember === "once" ? "" : `for the ${remember} `}${of}`);
+  if (decision === "cancel") return remark(`dismissed ${of}`, "warn");
   return remark(`denied ${of}${reason === undefined ? "" : ` (${reason})`}`, "warn");
 }
 

@@ -3,7 +3,7 @@ import { Adoption, AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.
 import { InboxSource, WhenBusy } from "./input.ts";
 import { Content, Message, StopReason, ToolResult } from "./message.ts";
 import { Cost } from "./money.ts";
-import { Answer, AskedEntry, TurnInputs } from "./permission.ts";
+import { Answer, AskedEntry, content, TurnInputs } from "./permission.ts";
 import { RewriteCommit } from "./rewrite.ts";
 import { z } from "./schema.ts";
 import { SessionSettings } from "./session.ts";
@@ -191,7 +191,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("results_held"), results: z.array(ToolResult), calls: RanCalls }),
   /** The turn waits for approval of some calls of its last answer; the session is not locked meanwhile. */
   z.object({ kind: z.literal("approval_asked"), ...AskedEntry }),
-  z.object({ kind: z.literal("approval_answered"), approval_id: z.string(), ...Answer }),
+  z.object({ kind: z.literal("approval_answered"), approval_id: z.string(), ...Answer, value: content.optional() }),
   /** A step of a running call has ended; if the call runs again, the step returns this value instead of running. */
   z.object({ kind: z.literal("step_ended"), call_id: z.string(), name: z.string(), value: z.unknown() }),
   /** A command runs in the background from here on, also if this process ends. */

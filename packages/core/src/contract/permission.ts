@@ -2,7 +2,15 @@ import { Scope } from "./caller.ts";
 import { cliFlag } from "./input.ts";
 import { z } from "./schema.ts";
 
-/** A call that waits for approval. */
+/** What the server of a running call asks the user. */
+const ServerQuestion = z.object({
+  server: z.string().describe("the MCP server that asks"),
+  message: z.string().describe("the server's text, which is data: rkat does not vouch for it"),
+  schema: z.record(z.string(), z.unknown()).describe("the JSON schema of the answer, an object of plain fields"),
+});
+export type ServerQuestion = z.infer<typeof ServerQuestion>;
+
+/** A call that waits for approval, or for the answer to a question of its server. */
 export const AskedCall = z.object({
   id: z.string().describe("the call's id"),
   name: z.string().describe("the tool it calls"),
@@ -12,12 +20,13 @@ export const AskedCall = z.object({
     .array(z.string())
     .optional()
     .describe("the rules that allowing it for the session or the project would add; absent if none is safe"),
+  question: ServerQuestion.optional().describe("only for a call that runs: what its MCP server asks the user"),
 });
 export type AskedCall = z.infer<typeof AskedCall>;
 
 export const approval_id = z.string().describe("the id of the approval request");
 
-const Decision = z.enum(["allow", "deny"]);
+const Decision = z.enum(["allow", "deny", "cancel"]);
 
 /** For how long an answer counts. */
 export const Remember = z.enum(["once", "session", "project"]);
@@ -25,7 +34,9 @@ export type Remember = z.infer<typeof Remember>;
 
 /** A person's word on calls; the fields of its entry, its event and its operation. */
 export const Answer = {
-  decision: Decision.describe("whether the calls may run"),
+  decision: Decision.describe(
+    "whether the calls may run; a server's question is answered, declined or dismissed by it",
+  ),
   calls: z.array(z.string()).describe("the ids of the answered calls"),
   remember: Remember.describe("how long it holds: once, or for calls like these in the session or the project"),
   rules: z.array(z.string()).optional().describe("the rules it adds"),
@@ -70,9 +81,14 @@ const Progress = z.object({
 });
 export type Progress = z.infer<typeof Progress>;
 
+/** The fields that answer a server's question. */
+export const content = z.record(z.string(), z.unknown());
+
 export const AskedEntry = {
   approval_id,
   calls: z.array(AskedCall),
+  /** What continues the calls whose servers ask; it may be the servers' own, so clients do not see it. */
+  resuming: z.array(z.object({ id: z.string(), value: z.record(z.string(), z.unknown()) })).optional(),
   /** Later answers are refused, and the call counts as denied. */
   expires_at_ms: z.number(),
   progress: Progress,

@@ -2,7 +2,7 @@ import { ContractVersion } from "./capability.ts";
 import { AgentEvent } from "./event.ts";
 import { cliFlag, InboxSource, positive, WhenBusy } from "./input.ts";
 import { TextBlock } from "./message.ts";
-import { Answer, AskedCall, approval_id, Remember } from "./permission.ts";
+import { Answer, AskedCall, approval_id, content, Remember } from "./permission.ts";
 import { ForkReplacing, ReadRevision, RestoreRevision, RewriteCommit, RewriteTranscript } from "./rewrite.ts";
 import { fieldOf, z } from "./schema.ts";
 import { CheckedServer, Named, SessionId } from "./session.ts";
@@ -229,6 +229,10 @@ export const APPROVAL_OPERATIONS = {
         Answer.calls.optional().describe("the calls that it answers; by default all that wait"),
       ),
       reason: cliFlag("--reason <text>", Answer.reason.clone()),
+      content: cliFlag(
+        "--content <json>",
+        content.optional().describe("the answer to an MCP server's question, by its schema; only with allow"),
+      ),
     }),
     output: z.object({
       ...Named,

@@ -1,4 +1,5 @@
 import type { ContentBlock } from "../contract/message.ts";
+import type { ServerQuestion } from "../contract/permission.ts";
 import type { JsonObject, McpServer } from "../contract/session.ts";
 import type { ToolSpec } from "./model.ts";
 
@@ -15,6 +16,26 @@ export interface ToolCallContext {
    * returns the recorded result. A function that was running when its process ended runs again.
    */
   step<T>(name: string, run: () => T | Promise<T>): Promise<T>;
+  /** How long a question of the call waits for the user; undefined if no one can be asked. */
+  readonly asksWithinMs?: number | undefined;
+  /** The answer to the question that this call has returned before, with what continues it. */
+  readonly answered?: AnsweredQuestion | undefined;
+}
+
+/** What `execute` returns to ask the user: the call runs again, in any process, once there is an answer. */
+export class AskUser {
+  readonly question: ServerQuestion;
+  /** Stored, and given to the call with the answer. */
+  readonly resuming: JsonObject;
+  constructor(question: ServerQuestion, resuming: JsonObject) {
+    this.question = question;
+    this.resuming = resuming;
+  }
+}
+
+export interface AnsweredQuestion {
+  readonly answer: { readonly action: "accept" | "decline" | "cancel"; readonly content?: JsonObject };
+  readonly resuming: JsonObject;
 }
 
 /**
@@ -48,6 +69,8 @@ export interface Tool extends ToolSpec {
    * that one, too.
    */
   readonly standsFor?: { readonly tool: string; args(args: JsonObject): JsonObject };
+  /** Whether a call that has asked the user continues only in this process, by its `effectId`. */
+  holds?(effectId: string): boolean;
   /** Its secrets: masked in all tool output of the session. */
   readonly secrets?: readonly string[];
   /** Returns a `ToolOutput` or its promise. A thrown error becomes an error result with its message. */

@@ -4,6 +4,7 @@ import type { AgentEventOf } from "../contract/event.ts";
 import { defined } from "../contract/json.ts";
 import type { OPERATIONS, OperationName, OperationOutput } from "../contract/operations.ts";
 import type { Remember } from "../contract/permission.ts";
+import type { JsonObject } from "../contract/session.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire/wire-table.ts";
 import { isStandard, jsonSchemaOf } from "../ports/standard-schema.ts";
 import type { Listener } from "../sessions/event-queue.ts";
@@ -118,15 +119,20 @@ export function createAsk(dispatch: Dispatch, advice: Advice = {}): Ask {
 const NO_APPROVER =
   "no approver was given: pass onApproval to createSession or turn, or allow the call by a rule of permissions";
 
-/** An answer to an approval: for all of its calls, or for some; only "allow" can be remembered. */
+/**
+ * An answer to an approval: for all of its calls, or for some; only "allow" can be remembered. To an MCP server's question,
+ * "allow" with `content` answers, "deny" declines and "cancel" dismisses.
+ */
 export type ApprovalAnswer =
   | "allow"
   | "deny"
+  | "cancel"
   | {
-      readonly decision: "allow" | "deny";
+      readonly decision: "allow" | "deny" | "cancel";
       readonly remember?: Remember;
       readonly calls?: readonly string[];
       readonly reason?: string;
+      readonly content?: JsonObject;
     };
 
 /**
@@ -138,7 +144,8 @@ export type OnApproval = (
   approval: AgentEventOf<"tool_approval_requested">,
 ) => ApprovalAnswer | undefined | Promise<ApprovalAnswer | string | undefined>;
 
-const ANSWERS = 'return "allow", "deny", { decision: "allow" or "deny", remember, calls, reason }, or undefined';
+const ANSWERS =
+  'return "allow", "deny", { decision: "allow" or "deny", remember, calls, reason, content }, or undefined';
 
 /** Calls a function for each approval of a turn and sends its answer; one that cannot be used ends the turn. */
 function createApprover(dispatch: Dispatch, onApproval: OnApproval, { listener, signal }: CallContext) {

@@ -1,10 +1,10 @@
 import type { Caller } from "../contract/caller.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
-import { defined } from "../contract/json.ts";
+import { defined, isRecord } from "../contract/json.ts";
 import type { PendingCall, ToolUseBlock } from "../contract/message.ts";
 import type { OperationInput, OperationOutput } from "../contract/operations.ts";
-import type { RunResult } from "../contract/session.ts";
+import type { JsonObject, RunResult } from "../contract/session.ts";
 import type { Approval } from "../contract/session-operations.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
@@ -13,6 +13,8 @@ import { textOfEntry } from "../state/entry-events.ts";
 import { isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
 import { TIMEOUT } from "../turn/approval.ts";
 import { totalTokens } from "../turn/cost.ts";
+import { type CheckInWorker, compileSchema } from "../turn/json-schema.ts";
+import type { Redact } from "../turn/redact.ts";
 import { closeCalls, INTERRUPTED } from "../turn/tool-batch.ts";
 import { closeWaiting, type TurnOutcome } from "../turn/turn-end.ts";
 import type { Delivery } from "./event-queue.ts";
@@ -23,8 +25,11 @@ import { walkRows } from "./walk-rows.ts";
 interface ApprovalParts {
   readonly store: Store;
   readonly clock: Clock;
+  readonly checkInWorker: CheckInWorker;
   readonly live: LiveSessions;
   readonly locked: LockedWork;
+  /** Masks the secrets of a session. */
+  redactFor(session: LiveSession): Redact;
   /** Whether this process has what the turn was begun with: its model, tools, servers and hooks. */
   canResume(session: LiveSession): Promise<boolean>;
   /** Resumes the turn of a held session once all approvals it waits for are answered. */
@@ -51,6 +56,10 @@ interface Approvals extends Pick<Service, "answerApproval" | "listApprovals"> {
 
 type Given = OperationInput<"answerApproval">;
 type Answering = Pick<CallContext, "background" | "caller"> & { readonly by?: string };
+
+type Answered = EntryBodyOf<"approval_answered">;
+
+const CONTENT_CHARS_MAX = 64 * 1_024;
 
 /** How long the process that asked may take to release the session. */
 const LETTING_GO_MS_MAX = 5_000;
@@ -85,6 +94,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     const turn = locked.run(session, {}, async (signal) => {
       const { state } = session;
       const body = answerEntry(state, given, by ?? caller?.name);
+      await checkContent(session, body);
       if (clock.now() >= expiryOf(state) && by !== TIMEOUT) throw gone(given.approval_id, "nobody answered in time");
       if (body.remember === "project") {
         requireWhole(caller);
@@ -100,6 +110,20 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     turn.catch(answered.reject);
     background?.(turn.catch(() => {}));
     return answered.promise;
+  };
+
+  /** Throws INVALID_PARAMS for an answer that a server's question does not allow, or that the log must not hold. */
+  const checkContent = async (session: LiveSession, { calls, value }: Answered): Promise<void> => {
+    const asked = session.state.approval?.asked.calls.find(({ id }) => id === calls[0])?.question;
+    if (asked === undefined || value === undefined) return;
+    const text = JSON.stringify(value);
+    if (text.length > CONTENT_CHARS_MAX) throw invalid(`content: write at most ${CONTENT_CHARS_MAX} characters`);
+    if (parts.redactFor(session)(text) !== text)
+      throw invalid("content: it contains a secret, which is not given to an MCP server; answer without it, or deny");
+    const schema = `the schema of MCP server ${asked.server}`;
+    const problems = await (await compileSchema(asked.schema, schema, parts.checkInWorker))(value);
+    if (problems.length > 0)
+      throw invalid(`content: ${problems.join("; ")}; answer by the schema ${JSON.stringify(asked.schema)}`);
   };
 
   const untilOver: Approvals["untilOver"] = async (session, call, of = {}) => {
@@ -276,7 +300,7 @@ function requireOpen(state: SessionState, approvalId: string): void {
 /** The entry of an answer; throws INVALID_PARAMS if its calls do not wait or no rule can be remembered. */
 function answerEntry(state: SessionState, given: Given, by: string | undefined): EntryBodyOf<"approval_answered"> {
   requireOpen(state, given.approval_id);
-  const { decision, remember = "once", reason } = given;
+  const { decision, remember = "once", reason, content } = given;
   const waiting = waitingCalls(state);
   const ids = new Set(given.calls ?? waiting.map(({ id }) => id));
   const meant = waiting.filter(({ id }) => ids.has(id));
@@ -285,8 +309,15 @@ function answerEntry(state: SessionState, given: Given, by: string | undefined):
     const names = waiting.map(({ id }) => id).join(", ");
     throw invalid(`calls: ${unknown ?? "an empty list"} waits for no answer; ${names} do`);
   }
+  const asked = meant.find(({ question }) => question !== undefined)?.question;
+  if (asked === undefined && (decision === "cancel" || content !== undefined)) {
+    throw invalid(`${content === undefined ? "decision" : "content"}: no MCP server asks here; write allow or deny`);
+  }
+  if (content !== undefined && decision !== "allow") throw invalid("content: only with the decision allow");
+  const isAnswer = asked !== undefined && decision === "allow";
+  if (isAnswer && meant.length > 1) throw invalid("calls: name the one call whose question the content answers");
   const rules = [...new Set(meant.flatMap(({ always = [] }) => always))];
-  if (remember !== "once" && decision === "deny") {
+  if (remember !== "once" && decision !== "allow") {
     throw invalid("remember: only a yes is remembered; write a rule to deny for good");
   }
   const unnamed = remember === "once" ? undefined : meant.find(({ always }) => always === undefined);
@@ -301,7 +332,15 @@ function answerEntry(state: SessionState, given: Given, by: string | undefined):
     remember,
     ...(remember === "once" ? {} : { rules }),
     ...defined({ reason, by }),
+    ...(isAnswer ? { value: { ...defaultsOf(asked.schema), ...content } } : {}),
   };
+}
+
+function defaultsOf({ properties }: JsonObject): JsonObject {
+  const fields = Object.entries(isRecord(properties) ? properties : {});
+  return Object.fromEntries(
+    fields.flatMap(([name, field]) => (isRecord(field) && field.default !== undefined ? [[name, field.default]] : [])),
+  );
 }
 
 function left({ sessionId, approval }: SessionState): RuntimeError {

@@ -102,7 +102,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const appending = (session: LiveSession, reported: Parameters<typeof appendingTo>[2]) =>
     appendingTo(store, session, reported);
   const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
-  const jobs = createJobs({ ...parts.jobs, store, clock, live, locked, redactFor: (one) => redactFor(one, redact) });
+  const sessionRedact = (session: LiveSession) => redactFor(session, redact);
+  const jobs = createJobs({ ...parts.jobs, store, clock, live, locked, redactFor: sessionRedact });
   const erasing = createErasing(parts, live, jobs);
   // A turn may run sub-agents, whose tasks are turns, and a turn that waits for an approval is resumed with them.
   const subAgents = lateBound<SubAgents>("sub-agents");
@@ -113,10 +114,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
   const ending = new AbortController();
   const approvals = createApprovals({
-    store,
-    clock,
-    live,
-    locked,
+    ...{ store, clock, live, locked, redactFor: sessionRedact, checkInWorker: parts.checkInWorker },
     canResume: (session) => adoption.canContinue(session),
     resume: async (session, signal) => {
       const began = current();

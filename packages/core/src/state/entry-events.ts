@@ -73,7 +73,8 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
       return [{ type: "tool_approval_requested", session_id: source.sessionId, approval_id, calls, expires_at }];
     }
     case "approval_answered": {
-      const { kind: _, ...answer } = body;
+      // What the user wrote is for the server that asked.
+      const { kind: _, value: _value, ...answer } = body;
       return [{ type: "tool_approval_answered", session_id: source.sessionId, ...answer }];
     }
     case "job_ended": {

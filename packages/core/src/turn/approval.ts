@@ -1,8 +1,10 @@
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
+import { defined } from "../contract/json.ts";
 import type { ToolUseBlock } from "../contract/message.ts";
-import type { AskedCall, Progress } from "../contract/permission.ts";
+import type { AskedCall } from "../contract/permission.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { AnsweredQuestion } from "../ports/tool.ts";
 import { isWaiting, type PendingApproval, type SessionState } from "../state/session-state.ts";
 
 /** The verdict of the permission rules on a call. */
@@ -55,7 +57,7 @@ export async function ruleOn(calls: readonly ToolUseBlock[], { permit, unattende
 /** Applies the rules again once every approval is answered; a deny rule still wins. */
 export async function ruleAgain(
   calls: readonly ToolUseBlock[],
-  { answers }: PendingApproval,
+  { asked, answers }: PendingApproval,
   { permit }: Approvals,
 ): Promise<ReadonlyMap<string, string>> {
   const refusals = new Map<string, string>();
@@ -63,12 +65,32 @@ export async function ruleAgain(
     const answer = answers.get(data.id);
     const { verdict, why } = data.args_error === undefined ? await permit(data) : ALLOWED;
     if (verdict === "deny" || (verdict === "ask" && answer === undefined)) refusals.set(data.id, `not run: ${why}`);
-    else if (answer?.decision === "deny") refusals.set(data.id, refusalBy(answer));
+    // What a server asked is answered by the call that runs again.
+    else if (answer !== undefined && answer.decision !== "allow" && !isQuestion(asked, data.id))
+      refusals.set(data.id, refusalBy(answer));
   }
   return refusals;
 }
 
 export const TIMEOUT = "timeout";
+
+export function isQuestion({ calls }: PendingApproval["asked"], callId: string): boolean {
+  return calls.some(({ id, question }) => id === callId && question !== undefined);
+}
+
+const ACTIONS = { allow: "accept", deny: "decline", cancel: "cancel" } as const;
+
+/** The answer to the question of a call's server; undefined if it has asked none. */
+export function answeredQuestion(
+  { approval }: Pick<SessionState, "approval">,
+  callId: string,
+): AnsweredQuestion | undefined {
+  const answer = approval?.answers.get(callId);
+  if (approval === undefined || answer === undefined || !isQuestion(approval.asked, callId)) return undefined;
+  const action = answer.by === TIMEOUT ? "cancel" : ACTIONS[answer.decision];
+  const resuming = approval.asked.resuming?.find(({ id }) => id === callId)?.value ?? {};
+  return { answer: { action, ...(action === "accept" ? { content: answer.value ?? {} } : {}) }, resuming };
+}
 
 function refusalBy({ by, reason }: EntryBodyOf<"approval_answered">): string {
   if (by === TIMEOUT) return "not run: approval timed out";
@@ -78,11 +100,21 @@ function refusalBy({ by, reason }: EntryBodyOf<"approval_answered">): string {
 /** The entry that makes a turn wait for approval. */
 export function askedEntry(
   asked: readonly AskedCall[],
-  of: { readonly clock: Clock; readonly timeoutMs: number; readonly progress: Progress },
+  of: { readonly clock: Clock; readonly timeoutMs: number } & Pick<
+    EntryBodyOf<"approval_asked">,
+    "progress" | "resuming"
+  >,
 ): EntryBody {
-  const { clock, timeoutMs, progress } = of;
+  const { clock, timeoutMs, progress, resuming } = of;
   const expires_at_ms = Math.min(clock.now() + timeoutMs, Date.UTC(9999, 0));
-  return { kind: "approval_asked", approval_id: clock.newId(), calls: [...asked], expires_at_ms, progress };
+  return {
+    kind: "approval_asked",
+    approval_id: clock.newId(),
+    calls: [...asked],
+    expires_at_ms,
+    progress,
+    ...defined({ resuming }),
+  };
 }
 
 /** Throws SESSION_BUSY while a turn waits for approval: the caller has to answer or interrupt it first. */

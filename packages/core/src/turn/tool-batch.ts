@@ -9,8 +9,9 @@ import {
   type ToolUseBlock,
 } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Tool } from "../ports/tool.ts";
+import { AskUser, type Tool } from "../ports/tool.ts";
 import type { SessionState } from "../state/session-state.ts";
+import { answeredQuestion } from "./approval.ts";
 import { type CheckInWorker, compileSchema, requireSound } from "./json-schema.ts";
 import { type Redact, redactSlowly } from "./redact.ts";
 
@@ -43,9 +44,17 @@ export interface ToolBatch {
   emit(event: AgentEvent): void;
   append(bodies: readonly EntryBody[]): Promise<void>;
   /** The state of the session, for the recorded steps of its calls. */
-  readonly state: Pick<SessionState, "sessionId" | "openCallsSeq" | "steps">;
+  readonly state: Pick<SessionState, "sessionId" | "openCallsSeq" | "steps" | "approval">;
+  /** How long a question waits for the user; undefined if no one can be asked. */
+  readonly asksWithinMs: number | undefined;
   keep(text: string): Promise<string>;
   keepMedia(content: Content): Promise<Content>;
+}
+
+/** A call whose server asks the user. */
+export interface Asking {
+  readonly call: ToolUseBlock["data"];
+  readonly ask: AskUser;
 }
 
 /** A call with its result. */
@@ -61,13 +70,18 @@ export interface Answered {
 export async function runToolCalls(
   batch: ToolBatch,
   given: readonly ToolUseBlock[],
-): Promise<{ readonly answers: readonly Answered[]; readonly pending: readonly ToolUseBlock[] }> {
+): Promise<{
+  readonly answers: readonly Answered[];
+  readonly pending: readonly ToolUseBlock[];
+  readonly asking: readonly Asking[];
+}> {
   const pending = given.filter((call, index) => isPending(batch, call, index));
   const refusals = new Map(batch.refusals);
   for (const { data } of given.slice(Math.max(0, batch.callsAllowed)))
     if (!refusals.has(data.id)) refusals.set(data.id, OUT_OF_CALLS);
   const calls = given.filter((call) => !pending.includes(call));
   const answers: (Answered | undefined)[] = new Array(calls.length);
+  const asking: Asking[] = [];
   let next = 0;
   let running = calls.length;
   let failure: { readonly thrown: unknown } | undefined;
@@ -79,8 +93,12 @@ export async function runToolCalls(
       if (call === undefined) return;
       const refusal = refusals.get(call.data.id);
       const answer = refusal === undefined ? await answerCall(batch, call) : notRun(call, refusal);
-      answers[index] = answer;
       running -= 1;
+      if ("ask" in answer) {
+        asking.push(answer);
+        continue;
+      }
+      answers[index] = answer;
       if (running > 0 && refusal === undefined && isOnce(batch, call)) recording.push(record(index, answer));
     }
   };
@@ -102,7 +120,7 @@ export async function runToolCalls(
   // After the last of them: a store failure ends the turn, and no tool may be running then.
   if (failure !== undefined) throw failure.thrown;
   const left = answers.filter((answer) => answer !== undefined);
-  return { answers: await Promise.all(left.map((answer) => boundAnswer(batch, answer))), pending };
+  return { answers: await Promise.all(left.map((answer) => boundAnswer(batch, answer))), pending, asking };
 }
 
 const RECORD_AFTER_MS = 50;
@@ -244,11 +262,12 @@ function notRun({ data }: ToolUseBlock, sentence: string): Answered {
   };
 }
 
-async function answerCall(batch: ToolBatch, call: ToolUseBlock): Promise<Answered> {
+async function answerCall(batch: ToolBatch, call: ToolUseBlock): Promise<Answered | Asking> {
   const { id, name } = call.data;
   const startedMs = batch.clock.now();
   batch.emit({ type: "tool_execution_started", id, name });
   const output = await execute(batch, call);
+  if (output instanceof AskUser) return { call: call.data, ask: output };
   const duration_ms = Math.max(0, Math.round(batch.clock.now() - startedMs));
   const { content, isError: is_error } = batch.judge === undefined ? output : await batch.judge(call.data, output);
   const reading = batch.tools.get(name)?.effects === "none" ? { read_only: true as const } : {};
@@ -256,7 +275,7 @@ async function answerCall(batch: ToolBatch, call: ToolUseBlock): Promise<Answere
 }
 
 /** Runs a call; failures become its output. */
-async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ReadOutput> {
+async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ReadOutput | AskUser> {
   const { id, name, args, args_error } = call.data;
   const tool = batch.tools.get(name);
   if (tool === undefined) {
@@ -279,7 +298,7 @@ async function runBounded(
   batch: ToolBatch,
   tool: Tool,
   call: { id: string; args: Record<string, unknown> },
-): Promise<ReadOutput> {
+): Promise<ReadOutput | AskUser> {
   const { clock, limits } = batch;
   if (batch.signal.aborted) return failed(batch.interrupted(call.id));
   const timeoutMs = tool.timeoutMs ?? limits.timeoutMs;
@@ -300,6 +319,8 @@ async function runBounded(
     signal: aborting.signal,
     shellEnv: batch.shellEnv,
     effectId: `${sessionId}:${openCallsSeq}:${call.id}`,
+    asksWithinMs: batch.asksWithinMs,
+    answered: answeredQuestion(batch.state, call.id),
     step: <T>(name: string, run: () => T | Promise<T>) => runStep(batch, { id: call.id, name, run }),
   };
   // A copy: a tool may modify its arguments, and the log holds the originals.
@@ -307,6 +328,7 @@ async function runBounded(
   try {
     const left = abandoned(aborting.signal, { clock, limits, done: done.signal });
     const returned: unknown = await Promise.race([running, left]);
+    if (returned instanceof AskUser && !aborting.signal.aborted) return checkedQuestion(batch, returned);
     if (returned !== ABANDONED && !hasTimedOut) return readToolOutput(tool.name, returned);
     running.catch(() => {}); // It lost the race; what it says later has no one to tell.
     if (!hasTimedOut) return failed(batch.interrupted(call.id));
@@ -319,6 +341,13 @@ async function runBounded(
     batch.signal.removeEventListener("abort", onAbort);
     await expiry;
   }
+}
+
+/** The log keeps both, without secrets. */
+function checkedQuestion({ redact }: ToolBatch, { question, resuming }: AskUser): AskUser {
+  const text = JSON.stringify(resuming);
+  if (text.length > STEP_BYTES_MAX) throw new Error("the question was not asked: what continues the call is too long");
+  return new AskUser(JSON.parse(redact(JSON.stringify(question))), JSON.parse(redact(text)));
 }
 
 const STEP_BYTES_MAX = 64 * 1_024;

@@ -5,13 +5,13 @@ import type { AssistantBlock, StopReason, ToolUseBlock } from "../contract/messa
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ModelFailure } from "../ports/model.ts";
 import { foldAhead, isWaiting, type SessionState } from "../state/session-state.ts";
-import { requireNotWaiting } from "./approval.ts";
+import { isQuestion, requireNotWaiting } from "./approval.ts";
 import type { Extraction } from "./extraction.ts";
 import type { ModelAnswer } from "./model-call.ts";
 import { causeOfFailure } from "./retry.ts";
 import { checkBudget, type Run, stillUnsaved, type Turn } from "./run.ts";
 import { estimateTokens } from "./tokens.ts";
-import { closeCalls, interruptedIn, UNANSWERED } from "./tool-batch.ts";
+import { closeCalls, INTERRUPTED, interruptedIn, UNANSWERED } from "./tool-batch.ts";
 
 export const CANCELLED: TurnEnd = { status: "failed", error_class: "cancelled", error: "the turn was interrupted" };
 
@@ -125,11 +125,13 @@ export function closeLeftovers(state: Unfinished, clock: Clock, end = CUT_SHORT)
 
 /** Ends a turn whose approval will not come. */
 export function closeWaiting(
-  { openCalls }: Pick<SessionState, "openCalls">,
+  { openCalls, heldResults, approval }: Pick<SessionState, "openCalls" | "heldResults" | "approval">,
   sentence: string,
   clock: Clock,
 ): readonly EntryBody[] {
-  return [{ kind: "turn_closed", end: CANCELLED }, closeCalls(openCalls, sentence, clock)];
+  // A call whose server asks has begun.
+  const said = (id: string) => (approval && isQuestion(approval.asked, id) ? INTERRUPTED : sentence);
+  return [{ kind: "turn_closed", end: CANCELLED }, closeCalls(openCalls, said, clock, heldResults)];
 }
 
 const WINDOW_SHARE_MAX = 0.5;

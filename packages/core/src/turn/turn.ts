@@ -117,15 +117,27 @@ export async function retryTurn(turn: Turn): Promise<TurnOutcome | typeof WAITIN
 
 /** Continues a waiting turn once every approval is answered. */
 export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
-  const { approval, openCalls } = turn.state;
+  const { approval } = turn.state;
   if (approval === undefined) throw new Error("no turn waits");
   return within(createRun(turn, approval.asked.progress), async (run) => {
-    const { calls, refusals: denied } = decidedBefore(openCalls, approval.asked.progress.hooks);
+    const { hooks: decided } = approval.asked.progress;
+    const { calls, refusals: denied } = decidedBefore(unrecordedCalls(turn.state), decided);
     const refusals = await ruleAgain(calls, approval, turn.approvals);
-    const ran = await runCalls(run, calls, new Map([...refusals, ...denied]));
-    if (turn.signal.aborted) return closeCancelled(run, ran);
-    return ran.pending.length > 0 ? closePending(run, ran) : loop(run, ran.unsaved);
+    return proceed(run, await runCalls(run, calls, new Map([...refusals, ...denied]), { decided }));
   });
+}
+
+/** Open calls without a recorded result. */
+function unrecordedCalls({ openCalls, heldResults }: Turn["state"]): readonly ToolUseBlock[] {
+  const recorded = new Set(heldResults.flatMap(({ body }) => body.results.map((one) => one.tool_use_id)));
+  return openCalls.filter(({ data }) => !recorded.has(data.id));
+}
+
+/** Continues a turn of another process after its open calls. */
+async function proceed(run: Run, ran: Served | typeof WAITING): Promise<TurnOutcome | typeof WAITING> {
+  if (ran === WAITING) return WAITING;
+  if (run.turn.signal.aborted) return closeCancelled(run, ran);
+  return ran.pending.length > 0 ? closePending(run, ran) : loop(run, ran.unsaved);
 }
 
 /** Continues an unfinished turn of a process that is gone: what its log contains is not repeated. */
@@ -135,9 +147,8 @@ export async function adoptTurn(turn: Turn): Promise<TurnOutcome | typeof WAITIN
     await turn.append(() => adoptionEntries(turn));
     if (!state.isTurnOpen) return extract(run, await closedOutcome(run));
     if (state.openCalls.length === 0) return loop(run, []);
-    const recorded = new Set(state.heldResults.flatMap(({ body }) => body.results.map((one) => one.tool_use_id)));
-    const { calls, refusals: denied } = decidedBefore(state.openCalls, state.approval?.asked.progress.hooks);
-    const open = calls.filter(({ data }) => !recorded.has(data.id));
+    const decided = state.approval?.asked.progress.hooks;
+    const { calls: open, refusals: denied } = decidedBefore(unrecordedCalls(state), decided);
     const unknown = unknownCalls(turn, open);
     const judged = open.filter(({ data }) => !unknown.has(data.id) && !denied.has(data.id));
     const ruled =
@@ -148,9 +159,7 @@ export async function adoptTurn(turn: Turn): Promise<TurnOutcome | typeof WAITIN
       await waitFor(run, ruled.asked);
       return WAITING;
     }
-    const ran = await runCalls(run, open, new Map([...ruled.refusals, ...denied, ...unknown]));
-    if (turn.signal.aborted) return closeCancelled(run, ran);
-    return ran.pending.length > 0 ? closePending(run, ran) : loop(run, ran.unsaved);
+    return proceed(run, await runCalls(run, open, new Map([...ruled.refusals, ...denied, ...unknown]), { decided }));
   });
 }
 
@@ -416,7 +425,7 @@ async function serveCalls(
   const ruled = await ruleOn(judged, approvals);
   if ("refusals" in ruled) {
     const refusals = denied.size === 0 ? ruled.refusals : new Map([...ruled.refusals, ...denied]);
-    return runCalls(run, given, refusals, reported);
+    return runCalls(run, given, refusals, { reported, decided });
   }
   await waitFor(run, ruled.asked, { reported, decided });
   return WAITING;
@@ -424,11 +433,16 @@ async function serveCalls(
 
 const NONE: ReadonlyMap<string, string> = new Map();
 
-/** Makes the turn wait for approval of calls. */
+interface Decided {
+  readonly reported?: readonly EntryBody[];
+  readonly decided?: Progress["hooks"];
+}
+
+/** Makes the turn wait for approval of calls, or for answers to their questions. */
 async function waitFor(
   { turn, ...run }: Run,
   asked: readonly AskedCall[],
-  { reported = [], decided }: { readonly reported?: readonly EntryBody[]; readonly decided?: Progress["hooks"] } = {},
+  { reported = [], decided, resuming }: Decided & Pick<EntryBodyOf<"approval_asked">, "resuming"> = {},
 ): Promise<void> {
   const { clock, approvals, setup } = turn;
   const progress = {
@@ -438,15 +452,15 @@ async function waitFor(
     tool_calls_before: run.toolCallsBefore,
     ...defined({ overlay: setup.overlay, caller: setup.caller, hooks: decided }),
   };
-  await turn.append([...reported, askedEntry(asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
+  await turn.append([...reported, askedEntry(asked, { clock, timeoutMs: approvals.timeoutMs, progress, resuming })]);
 }
 
 async function runCalls(
   run: Run,
   calls: readonly ToolUseBlock[],
   refusals: ReadonlyMap<string, string>,
-  reported: readonly EntryBody[] = [],
-): Promise<Served> {
+  { reported = [], decided }: Decided,
+): Promise<Served | typeof WAITING> {
   const { turn } = run;
   // Changed arguments must be stored first, in case the process dies in the tool.
   const isRewritten = reported.some((body) => body.kind === "event" && body.event.type === "hook_completed");
@@ -465,6 +479,7 @@ async function runCalls(
     signal: deadline.signal,
     shellEnv: state.settings.shell_env ?? {},
     refusals,
+    asksWithinMs: turn.approvals.unattended === undefined ? turn.approvals.timeoutMs : undefined,
     callsAllowed: max_tool_calls - spentIn(state).toolCalls,
     redact: turn.redact,
     checkInWorker: turn.checkInWorker,
@@ -475,7 +490,16 @@ async function runCalls(
     keepMedia: turn.keepMedia,
   };
   try {
-    const { answers, pending } = await runToolCalls(batch, calls);
+    const { answers, pending, asking } = await runToolCalls(batch, calls);
+    if (asking.length > 0 && !turn.signal.aborted) {
+      const held = answers.length === 0 ? [] : [heldEntry(answers)];
+      const asked = asking.map(({ call: { id, name, args }, ask: { question } }) => {
+        return { id, name, args, why: `MCP server ${question.server} asks`, question };
+      });
+      const resuming = asking.map(({ call: { id }, ask }) => ({ id, value: ask.resuming }));
+      await waitFor(run, asked, { reported: [...notes, ...held], decided, resuming });
+      return WAITING;
+    }
     if (pending.length === 0) return { unsaved: [...notes, joinAnswers(state, answers, clock)], pending };
     return { unsaved: answers.length === 0 ? notes : [...notes, heldEntry(answers)], pending };
   } finally {

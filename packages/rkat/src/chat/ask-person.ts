@@ -2,6 +2,8 @@ import { createInterface } from "node:readline/promises";
 import { unwrapSubAgentEvent } from "@rkat/core/contract/describe-event";
 import { asRuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent, AgentEventOf } from "@rkat/core/contract/event";
+import { jsonIn } from "@rkat/core/contract/json";
+import type { ServerQuestion } from "@rkat/core/contract/permission";
 import type { JsonObject } from "@rkat/core/contract/session";
 import type { Approval } from "@rkat/core/contract/session-operations";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
@@ -61,6 +63,7 @@ async function withKeys<T>(
 
 /** Asks for one key; anything but an answer's is ignored. `r` asks for a line. */
 export async function askKey(io: Io, question: Question, over?: AbortSignal): Promise<string> {
+  if (question.choices.length === 0) return askLine(io, `${question.words} `, over);
   const terminal = io.stdin.terminal();
   const { output } = terminal;
   output.write(lineOf(question));
@@ -101,7 +104,7 @@ interface AnswerChoice {
   readonly meaning: string;
 }
 
-/** A question, and the keys that answer it; the key `r` asks for a line, the reason that the model gets. */
+/** A question, and the keys that answer it, or none for a line; the key `r` asks for a line, the reason that the model gets. */
 export interface Question {
   readonly words: string;
   readonly choices: readonly AnswerChoice[];
@@ -158,13 +161,15 @@ export function createAsker(
     for (const call of calls) {
       const isAllowed = call.always?.every((rule) => allowed.has(rule)) === true;
       if (!isAllowed) showCalls(io, [call]);
-      const line = isAllowed ? "y" : await ask(questionFor(call), over.signal);
+      const put = (one: Question) => ask(one, over.signal);
+      const answer = call.question
+        ? await askFields(call.question, put)
+        : readWord(isAllowed ? "y" : await put(questionFor(call)));
       if (over.signal.aborted) return;
-      if (line === undefined) {
+      if (answer === undefined) {
         open.delete(approval_id);
         return;
       }
-      const answer = readWord(line);
       if (answer.remember !== undefined) for (const rule of call.always ?? []) allowed.add(rule);
       question.answering.add(call.id);
       await dispatch("answerApproval", { session_id, approval_id, calls: [call.id], ...answer });
@@ -218,8 +223,13 @@ const ARGS_CHARS_MAX = 2_000;
 export function showCalls(io: Io, calls: Calls, output = io.stderr): void {
   const paint = createPaint(output, io.env);
   const { bold, dim } = paint;
-  for (const { name, args, why, always } of calls) {
+  for (const { name, args, why, always, question } of calls) {
     output.write(`${bold(withoutControls(name))} ${dim(`(${withoutControls(why)})`)}\n`);
+    if (question !== undefined) {
+      for (const line of withoutControls(question.message).split("\n")) output.write(`  > ${line}\n`);
+      output.write(`${dim(`  answer: ${oneLine(JSON.stringify(question.schema.properties), ARGS_CHARS_MAX)}`)}\n`);
+      continue;
+    }
     for (const line of linesOf(args, paint)) output.write(`  ${line}\n`);
     if (always !== undefined) output.write(`${dim(`  always: ${withoutControls(always.join(", "))}`)}\n`);
   }
@@ -243,6 +253,27 @@ function linesOf(args: JsonObject, paint: Paint): readonly string[] {
   ];
 }
 
+/** The answer to a server's question, field by field; an empty line leaves a field out. */
+async function askFields(
+  { schema }: ServerQuestion,
+  put: (question: Question) => Promise<string | undefined>,
+): Promise<JsonObject | undefined> {
+  const choices = [
+    { word: "y", meaning: "answer it" },
+    { word: "n", meaning: "decline" },
+  ];
+  const first = readWord(await put({ words: "Answer it?", choices }));
+  if (first?.decision !== "allow") return first && { decision: "deny" };
+  const content: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(Object(schema.properties))) {
+    const { type = "text", enum: values = type } = Object(field);
+    const line = await put({ words: oneLine(`${name} (${values}):`, NAME_CHARS_MAX), choices: [] });
+    if (line === undefined) return undefined;
+    if (line.trim() !== "") content[name] = type === "string" ? line.trim() : (jsonIn(line) ?? line.trim());
+  }
+  return { decision: "allow", content };
+}
+
 function questionFor({ always }: Calls[number]): Question {
   const canRemember = always !== undefined;
   const longer = [
@@ -259,7 +290,8 @@ function questionFor({ always }: Calls[number]): Question {
 }
 
 /** Anything but yes is no; more than a letter is the reason that the model gets. */
-function readWord(line: string): JsonObject {
+function readWord(line: string | undefined): JsonObject | undefined {
+  if (line === undefined) return undefined;
   const text = line.trim();
   if (/^r\b/i.test(text)) return { decision: "deny", ...(text.length < 2 ? {} : { reason: text.slice(1).trim() }) };
   if (/^y(?:es)?$/i.test(text)) return { decision: "allow" };

@@ -250,7 +250,8 @@ export async function askPerson(question: Question, parts: AskParts): Promise<bo
   const { session_id, approval_id } = question;
   for (const call of question.calls) {
     const { title, kind, content, locations } = describeCall(call, parts.root);
-    const shown = { title, kind, content, locations, rawInput: call.args };
+    const asked = call.question && { title: `MCP server ${call.question.server} asks: ${call.question.message}` };
+    const shown = { title, kind, content, locations, rawInput: call.args, ...asked };
     const { outcome } = await parts.client.request(
       "session/request_permission",
       {
@@ -269,7 +270,9 @@ export async function askPerson(question: Question, parts: AskParts): Promise<bo
 }
 
 /** Once, always and no; always only where a rule for it is safe. */
-function optionsFor({ always }: AskedCall): PermissionOption[] {
+function optionsFor({ always, question }: AskedCall): PermissionOption[] {
+  // An editor sends no fields: what needs some is answered elsewhere.
+  if (question !== undefined) return [{ optionId: "no", name: "Decline", kind: "reject_once" }];
   const rules = always?.join(", ");
   return [
     { optionId: "once", name: "Allow once", kind: "allow_once" },

@@ -24,8 +24,12 @@ export function askingClient(
   { next, call }: { readonly next: Listener | undefined; readonly call: CallContext },
 ): Listener {
   const ask = async (question: Question): Promise<void> => {
-    const answer = answerTo(question, await elicit(formFor(question)));
-    if (answer !== undefined) await dispatch("answerApproval", answer, call);
+    const isServers = question.calls.some((one) => one.question !== undefined);
+    for (const calls of isServers ? question.calls.map((one) => [one]) : [question.calls]) {
+      const one = { ...question, calls };
+      const answer = answerTo(one, await elicit(formFor(one)));
+      if (answer !== undefined) await dispatch("answerApproval", answer, call);
+    }
   };
   return (delivery) => {
     next?.(delivery);
@@ -36,8 +40,13 @@ export function askingClient(
 }
 
 /** The input of `answerApproval`; undefined for a dismissed question, which another client may answer. */
-export function answerTo({ session_id, approval_id }: Question, { action, content = {} }: Answered) {
+export function answerTo({ session_id, approval_id, calls }: Question, { action, content = {} }: Answered) {
   if (action === "cancel") return undefined;
+  const [first] = calls;
+  if (first?.question !== undefined) {
+    const answer = action === "accept" ? { decision: "allow", content } : { decision: "deny" };
+    return { session_id, approval_id, calls: [first.id], ...answer };
+  }
   const { decision = "no", reason } = content;
   const word = (action === "accept" ? WORDS[String(decision)] : undefined) ?? WORDS.no;
   const why = typeof reason === "string" && reason !== "" ? { reason } : {};
@@ -50,6 +59,12 @@ interface Answered {
 }
 
 export function formFor({ calls }: Question): ElicitRequestFormParams {
+  const asked = calls[0]?.question;
+  if (asked !== undefined) {
+    const message = `MCP server ${asked.server} asks: ${asked.message}`;
+    // As the server's own client has checked it.
+    return { mode: "form", message, requestedSchema: asked.schema as ElicitRequestFormParams["requestedSchema"] };
+  }
   const wishes = calls.map(
     ({ name, args, why }) => `${name} ${JSON.stringify(args).slice(0, ARGS_CHARS_MAX)} (${why})`,
   );

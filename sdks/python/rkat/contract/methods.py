@@ -582,19 +582,21 @@ class SessionMethods(Handle):
     async def answer_approval(
         self,
         approval_id: str,
-        decision: Literal["allow", "deny"],
+        decision: Literal["allow", "deny", "cancel"],
         *,
         remember: Literal["once", "session", "project"] | None = None,
         calls: Sequence[str] | None = None,
         reason: str | None = None,
+        content: Mapping[str, Any] | None = None,
     ) -> results.AnswerApprovalResult:
         """Approve or deny tool calls that wait for approval; the turn continues here once none of its calls waits.
 
         - `approval_id`: the id of the approval request
-        - `decision`: whether the calls may run
+        - `decision`: whether the calls may run; a server's question is answered, declined or dismissed by it
         - `remember`: how long an approval holds: once, or for calls like these in the session or the project
         - `calls`: the calls that it answers; by default all that wait
         - `reason`: why not; the model sees it
+        - `content`: the answer to an MCP server's question, by its schema; only with allow
         """
         answer: results.AnswerApprovalResult = await self._request(
             "session/answer_approval",
@@ -603,6 +605,7 @@ class SessionMethods(Handle):
             remember=remember,
             calls=calls,
             reason=reason,
+            content=content,
         )
         return answer
 

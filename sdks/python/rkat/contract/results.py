@@ -397,6 +397,17 @@ class ExportAgentResult(TypedDict):
     """The `after` of the next page; absent on the last."""
 
 
+class AskedCallQuestion(TypedDict):
+    """`question` of `AskedCall`."""
+
+    server: str
+    """The MCP server that asks."""
+    message: str
+    """The server's text, which is data: rkat does not vouch for it."""
+    schema: dict[str, Any]
+    """The JSON schema of the answer, an object of plain fields."""
+
+
 class AskedCall(TypedDict):
     """`calls` of `ListApproval`."""
 
@@ -410,6 +421,8 @@ class AskedCall(TypedDict):
     """Why it needs approval."""
     always: NotRequired[list[str]]
     """The rules that allowing it for the session or the project would add; absent if none is safe."""
+    question: NotRequired[AskedCallQuestion]
+    """Only for a call that runs: what its MCP server asks the user."""
 
 
 class ListApproval(TypedDict):

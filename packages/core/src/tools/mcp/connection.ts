@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import {
+  type CallToolRequest,
   Client,
   ProtocolError,
   ReadBuffer,
@@ -13,10 +14,11 @@ import { z } from "../../contract/schema.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import { CONTRACT_VERSION } from "../../contract/wire/version.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { McpLogins, McpServerConfig } from "../../ports/tool.ts";
+import type { AskUser, McpLogins, McpServerConfig } from "../../ports/tool.ts";
 import { createOutputTail, signalGroup } from "../command.ts";
 import type { Env } from "../shell.ts";
 import { hasOwnAuthorization, isLoginNeeded } from "./login.ts";
+import { type AskingCall, callWithInputs, createRunningCalls, type RunningCalls } from "./questions.ts";
 import { createUrlTransport, type Line, LOST } from "./url-transport.ts";
 import { serverEnv } from "./variables.ts";
 
@@ -27,7 +29,9 @@ export interface Connection {
   readonly isStale: boolean;
   list(signal: AbortSignal): Promise<readonly unknown[]>;
   /** Throws errors for the model; an abort is forwarded to the server. */
-  call(tool: string, args: JsonObject, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
+  call(tool: string, args: JsonObject, by: AskingCall): Promise<Readonly<Record<string, unknown>> | AskUser>;
+  /** Whether a call waits for its user on this connection. */
+  holds(effectId: string): boolean;
   /** Ends it once no call uses it. */
   retire(): Promise<void>;
   /** Ends the server or the connection in bounded time. */
@@ -52,7 +56,7 @@ export async function openConnection(
   signal: AbortSignal,
 ): Promise<Connection> {
   const opened = await connect(server, place, signal);
-  const { client, transport, ending, farewell } = opened;
+  const { client, transport, running, ending, farewell } = opened;
   const isModern = client.getProtocolEra() === "modern";
   let isOpen = true;
   let calls = 0;
@@ -67,6 +71,26 @@ export async function openConnection(
   });
   const ask = (method: string, params: JsonObject, until: AbortSignal) =>
     client.request({ method, params }, AnyResult, { signal: until, timeout: NO_TIMEOUT_MS });
+  const callOnce = async (params: CallToolRequest["params"], until: AbortSignal) => {
+    calls += 1;
+    try {
+      if (!isModern) return await ask("tools/call", params, until);
+      return await client.callTool(params, { signal: until, timeout: NO_TIMEOUT_MS, allowInputRequired: true });
+    } catch (thrown) {
+      const isLost = thrown instanceof ProtocolError && thrown.data === LOST;
+      if (until.aborted || (isAnswer(thrown) && !isLost)) throw new Error(reasonOf(thrown), { cause: thrown });
+      isOpen = false; // An address that does not answer may have forgotten us; the next use says hello again.
+      if (isRefused(server, thrown))
+        throw new Error(`MCP server ${server.name} cannot be used: ${loginText(server)}`, { cause: thrown });
+      const how = ending() ?? (isLost ? reasonOf(thrown) : `it could not be reached: ${reasonOf(thrown)}`);
+      const advice = "the call may or may not have taken effect, and the next one reconnects";
+      throw new Error(`MCP server ${server.name} failed during the call: ${how}; ${advice}`, { cause: thrown });
+    } finally {
+      calls -= 1;
+      // Only after the last call: one failed request does not affect those of other sessions.
+      if (!isOpen && calls === 0) await transport.close();
+    }
+  };
   return {
     get isOpen() {
       return isOpen;
@@ -87,27 +111,12 @@ export async function openConnection(
         });
       }
     },
-    call: async (tool, args, until) => {
-      calls += 1;
-      try {
-        const params = { name: tool, arguments: args };
-        if (!isModern) return await ask("tools/call", params, until);
-        return await client.callTool(params, { signal: until, timeout: NO_TIMEOUT_MS });
-      } catch (thrown) {
-        const isLost = thrown instanceof ProtocolError && thrown.data === LOST;
-        if (until.aborted || (isAnswer(thrown) && !isLost)) throw new Error(reasonOf(thrown), { cause: thrown });
-        isOpen = false; // An address that does not answer may have forgotten us; the next use says hello again.
-        if (isRefused(server, thrown))
-          throw new Error(`MCP server ${server.name} cannot be used: ${loginText(server)}`, { cause: thrown });
-        const how = ending() ?? (isLost ? reasonOf(thrown) : `it could not be reached: ${reasonOf(thrown)}`);
-        const advice = "the call may or may not have taken effect, and the next one reconnects";
-        throw new Error(`MCP server ${server.name} failed during the call: ${how}; ${advice}`, { cause: thrown });
-      } finally {
-        calls -= 1;
-        // Only after the last call: one failed request does not affect those of other sessions.
-        if (!isOpen && calls === 0) await transport.close();
-      }
+    call: (name, args, by) => {
+      const params = { name, arguments: args };
+      if (isModern) return callWithInputs(server.name, by, (inputs) => callOnce({ ...params, ...inputs }, by.signal));
+      return running.run(by, (signal) => callOnce(params, signal));
     },
+    holds: running.holds,
     retire: async () => {
       isOpen = false;
       if (calls > 0) return;
@@ -115,6 +124,7 @@ export async function openConnection(
       await transport.close();
     },
     close: async () => {
+      running.close();
       if (isOpen) await farewell();
       await transport.close();
     },
@@ -123,6 +133,7 @@ export async function openConnection(
 
 interface Opened extends Line {
   readonly client: Client;
+  readonly running: RunningCalls;
   isStale: boolean;
 }
 
@@ -148,9 +159,12 @@ async function connect(
       },
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
       listMaxPages: PAGES_MAX,
+      capabilities: { elicitation: { form: {} } },
     },
   );
-  const opened: Opened = { ...line, client, isStale: false };
+  const running = createRunningCalls(server.name, place.clock);
+  client.setRequestHandler("elicitation/create", running.ask);
+  const opened: Opened = { ...line, client, running, isStale: false };
   try {
     const prior = known === undefined ? {} : { prior: { kind: known } };
     // Some steps ignore the signal, and a server may be silent in any of them.
@@ -187,11 +201,8 @@ function isCode(thrown: unknown, ...codes: readonly SdkErrorCode[]): boolean {
 
 /** Whether the server has answered: with an error, or with something that cannot be used. */
 function isAnswer(thrown: unknown): boolean {
-  // The last one: it asks for a person's input, which it was told it cannot have.
-  const { InvalidResult, UnsupportedResultType, CapabilityNotSupported } = SdkErrorCode;
-  return (
-    thrown instanceof ProtocolError || isCode(thrown, InvalidResult, UnsupportedResultType, CapabilityNotSupported)
-  );
+  const { InvalidResult, UnsupportedResultType } = SdkErrorCode;
+  return thrown instanceof ProtocolError || isCode(thrown, InvalidResult, UnsupportedResultType);
 }
 
 async function readPages(ask: (page: JsonObject) => Promise<Readonly<JsonObject>>): Promise<readonly unknown[]> {

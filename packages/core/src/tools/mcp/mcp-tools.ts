@@ -5,7 +5,7 @@ import { z } from "../../contract/schema.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { loadOptional } from "../../ports/package-file.ts";
-import type { Effects, McpServerConfig, Tool, ToolOutput } from "../../ports/tool.ts";
+import { AskUser, type Effects, type McpServerConfig, type Tool, type ToolOutput } from "../../ports/tool.ts";
 import type { Connection, ConnectionPlace } from "./connection.ts";
 import { secretsOfLogin } from "./variables.ts";
 
@@ -108,16 +108,17 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
   const inTime = <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
     withTimeout({ clock, timeoutMs, closed: closing.signal }, work);
 
-  const call: ListedBy["call"] = async (tool, args, signal) => {
+  const call: ListedBy["call"] = async (tool, args, by) => {
     const to = await connect().catch((cause: unknown) => {
       throw new Error(`MCP server ${name} cannot be used: ${messageOf(cause)}`, { cause });
     });
-    return to.call(tool, args, signal);
+    return to.call(tool, args, by);
   };
+  const holds: ListedBy["holds"] = (effectId) => connection?.holds(effectId) ?? false;
 
   const list = async (to: Connection): Promise<void> => {
     const listed = await inTime((signal) => to.list(signal));
-    tools = readTools(listed, { server, requireSound: parts.requireSound, warn: warnings.once, call });
+    tools = readTools(listed, { server, requireSound: parts.requireSound, warn: warnings.once, call, holds });
   };
 
   const open = async (): Promise<Connection> => {
@@ -234,7 +235,8 @@ interface ListedBy {
   requireSound(schema: JsonObject, what: string): void;
   warn(sentence: string): void;
   /** Calls a tool by the server's name for it; throws errors for the model. */
-  call(tool: string, args: JsonObject, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
+  readonly call: Connection["call"];
+  readonly holds: Connection["holds"];
 }
 
 const TOOLS_MAX = 256;
@@ -274,7 +276,7 @@ function effectsOf(hints: z.infer<typeof ListedTool>["annotations"]): Effects {
   return hints?.idempotentHint === true ? "idempotent" : "once";
 }
 
-function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool {
+function readTool(raw: unknown, { server, requireSound, call, holds }: ListedBy): Tool {
   const parsed = ListedTool.safeParse(raw);
   if (!parsed.success) throw new Error("its description is not that of a tool");
   const { name, description = "", inputSchema, annotations } = parsed.data;
@@ -289,11 +291,13 @@ function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool 
     mcp: { server: server.name, tool: name, fingerprint: fingerprintOf(server.name, parsed.data) },
     effects: effectsOf(annotations),
     ...(server.timeoutMs === undefined ? {} : { timeoutMs: server.timeoutMs }),
-    execute: async (args, { signal }) => {
+    holds,
+    execute: async (args, context) => {
       try {
-        return outputOf(await call(name, args, signal));
+        const result = await call(name, args, context);
+        return result instanceof AskUser ? result : outputOf(result);
       } catch (thrown) {
-        if (!signal.aborted) throw thrown;
+        if (!context.signal.aborted) throw thrown;
         // The aborting side explains it better than the protocol.
         return { content: "interrupted: this call may or may not have taken effect", isError: true };
       }
