@@ -23,6 +23,9 @@ interface Manifest {
   readonly name: string;
   readonly description: string;
   readonly exports: Readonly<Record<string, Targets>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta?: unknown;
   readonly devDependencies?: unknown;
 }
 
@@ -55,9 +58,28 @@ function repositoryFields(): object {
   };
 }
 
+const manifestOf = (name: string) => JSON.parse(readFileSync(`packages/${name}/package.json`, "utf8")) as Manifest;
+const IMPORTS = /(?:^|[;\s}])(?:import|export)[^"'();]*?from\s*"([^"]+)"|import\(\s*"([^"]+)"\s*\)/g;
+
+/** The bundles of rkat hold code of the other packages, and import what that needs: rkat depends on it, too. */
+function neededBy(name: string, manifest: Manifest): Partial<Manifest> {
+  const texts = globSync(`packages/${name}/dist/**/*.js`).map((path) => readFileSync(path, "utf8"));
+  const imported = texts.flatMap((text) => [...text.matchAll(IMPORTS)].map(([, first, other]) => first ?? other ?? ""));
+  const isImported = ([one]: readonly [string, unknown]) =>
+    imported.some((specifier) => specifier === one || specifier.startsWith(`${one}/`));
+  const others = PUBLISHED.map(manifestOf);
+  const those = (kind: "dependencies" | "peerDependencies") =>
+    others.flatMap((other) => Object.entries(other[kind] ?? {}).filter(isImported));
+  const dependencies = { ...Object.fromEntries(those("dependencies")), ...manifest.dependencies };
+  const peers = those("peerDependencies").filter(([one]) => !(one in dependencies));
+  if (peers.length === 0) return { dependencies };
+  const optional = Object.fromEntries(peers.map(([one]) => [one, { optional: true }]));
+  return { dependencies, peerDependencies: Object.fromEntries(peers), peerDependenciesMeta: optional };
+}
+
 function publish(name: string): void {
   const home = `packages/${name}`;
-  const { devDependencies: _own, ...manifest } = JSON.parse(readFileSync(`${home}/package.json`, "utf8")) as Manifest;
+  const { devDependencies: _own, ...manifest } = manifestOf(name);
   const isInternal = (key: string) => name === "rkat" && key === "./*";
   const exports = Object.entries(manifest.exports)
     .filter(([key]) => !isInternal(key))
@@ -66,6 +88,7 @@ function publish(name: string): void {
   mkdirSync(folder, { recursive: true });
   const written = {
     ...manifest,
+    ...(name === "rkat" ? neededBy(name, manifest) : {}),
     ...repositoryFields(),
     exports: Object.fromEntries(exports),
     files: ["dist", "assets/*.*", "bin", "templates"],

@@ -53,7 +53,8 @@ describe.skipIf(BUILDAH === undefined || BASE === undefined)(`the container (els
     const inside = ["run", "--isolation", "chroot", "--network", "host", container, "--"];
     expect(await buildah(...inside, "id", "-u")).toBe("1000");
     const first = ["rkat", "run", "What is the capital of France?", "-m", "offline", "--json"];
-    const { session_id } = JSON.parse(await buildah(...inside, ...first));
+    const { session_id, text } = JSON.parse(await buildah(...inside, ...first));
+    expect(text).not.toMatch(/failed/);
     expect(await buildah(...inside, "rkat", "session", "list")).toContain(session_id.slice(0, 8));
 
     const port = "8080";
@@ -73,5 +74,5 @@ describe.skipIf(BUILDAH === undefined || BASE === undefined)(`the container (els
     } finally {
       server.kill("SIGTERM");
     }
-  }, 900_000);
+  }, 1_800_000);
 });

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -76,6 +77,8 @@ const other: string = (await client.createSession("Hi.")).text;
 console.log(text, other);
 `;
 
+const IMPORTS = /(?:^|[;\s}])(?:import|export)[^"'();]*?from\s*"([^"]+)"|import\(\s*"([^"]+)"\s*\)/g;
+
 /** The oldest line of Node that is supported, as its package on npm. */
 const OLDEST = `node-${process.platform}-${process.arch}`;
 
@@ -98,6 +101,18 @@ describe("the packages, installed from their tarballs into an empty folder", () 
     expect(manifest).not.toHaveProperty("devDependencies");
     const { messages } = await publint({ pkgDir: join(folder, "node_modules", name), strict: true });
     expect(messages.filter(({ type }) => type === "error")).toEqual([]);
+  });
+
+  it.each(PACKAGES)("[V3] %s names every package that its code imports: an installer may hide all others", (name) => {
+    const home = join(folder, "node_modules", name);
+    const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(home, "package.json"), "utf8"));
+    const texts = globSync("dist/**/*.js", { cwd: home }).map((path) => readFileSync(join(home, path), "utf8"));
+    const imported = texts.flatMap((text) =>
+      [...text.matchAll(IMPORTS)].map(([, first, other]) => first ?? other ?? ""),
+    );
+    const packages = imported.flatMap((specifier) => /^(?:@[^/]+\/)?[^./@][^/]*/.exec(specifier)?.[0] ?? []);
+    const named = new Set([name, ...Object.keys({ ...dependencies, ...peerDependencies })]);
+    expect(packages.filter((one) => !named.has(one) && !isBuiltin(one))).toEqual([]);
   });
 
   it.each(Object.entries(PROGRAMS))("%s runs a program in Node 22 and in this one", async (name, [program, output]) => {

@@ -43,7 +43,7 @@ async function embedAll(runtime: Used): Promise<void> {
 }
 
 describe("other weights", () => {
-  it("[L3] take the place of the old ones while a memory is searched and killed ten times", async () => {
+  it("[D5] take the place of the old ones while a memory is searched and killed ten times", async () => {
     const seed = testSeed();
     const random = createRandom(seed);
     await withRuntime("old", fill);
