@@ -332,7 +332,7 @@ export type WhenBusy = z.infer<typeof WhenBusy>;
 /** Who sent a queued message. */
 export const InboxSource = z.object({
   type: z.enum(["user", "job", "goal", "session", "schedule"]).describe("user, or what sent it on its own"),
-  id: z.string().optional().describe("the id of that job, session or schedule"),
+  id: z.string().optional().describe("the id of that job, goal, session or schedule"),
 });
 export type InboxSource = z.infer<typeof InboxSource>;
 

@@ -62,6 +62,7 @@ export function runFlags(own: readonly Option[]): readonly Option[] {
       "provider_params",
     ],
     "Budgets (the turn ends gracefully, its text is kept)": ["budget_limits", "max_turns", "max_tokens"],
+    "Goal (further turns until it is reached)": ["goal"],
     Tools: [
       "tool_preset",
       new Option("--yolo", "the same as --tools full").conflicts("tools"),

@@ -170,6 +170,11 @@ export const sessionRows: readonly CommandRow[] = [
     json: withId,
     view: (_, { id }) => `Removed from the inbox of ${shortId(id)}.`,
   }),
+  operation("session end-goal SESSION", "endGoal", {
+    examples: [["rkat session end-goal last", "a turn that runs is finished, and no further one begins"]],
+    json: withId,
+    view: ({ goal }) => `The goal is ${goal.phase.replace("_", " ")}: ${goal.reason ?? ""}.`,
+  }),
   operation("session inject SESSION TEXT…", "injectContext", {
     examples: [['rkat session inject last "The build is green again."', "runs no turn"]],
     json: withId,
