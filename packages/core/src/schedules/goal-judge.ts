@@ -77,9 +77,8 @@ export async function judgeByCommand(
   // Redacted before it is cut: a part of a secret would not be recognised.
   const output = redactFor(session, parts.redact)(said).slice(-OUTPUT_CHARS_MAX).toWellFormed();
   const reason = typeof code === "number" ? `exit code ${code}` : "the command gave no exit code";
-  // Times and counts in an output change by themselves.
-  const told = (body: Partial<Judged> = {}) => `${body.reason} ${body.output?.replaceAll(/\d+/gu, "0")}`;
-  const isOther = told({ reason, output }) !== told(goal.judged?.body);
+  // Outputs differ by themselves, in times, paths and the order of lines.
+  const isOther = reason !== goal.judged?.body.reason;
   return { met: code === 0, reason, output, isOther, reported: hooked?.reported ?? [] };
 }
 

@@ -44,6 +44,8 @@ export interface RunFlags {
   readonly stdin: StdinMode;
   readonly file: readonly string[];
   readonly resume?: string;
+  readonly until?: string;
+  readonly untilTrue?: string;
   readonly compactThreshold?: number;
   readonly evict?: boolean;
   readonly evictAt?: number;

@@ -24,6 +24,7 @@ import { importRow } from "../transfer/session-import.ts";
 import { exportRow } from "../transfer/session-transfer.ts";
 import {
   type EventsFlags,
+  goalText,
   kindIn,
   messageText,
   printEvents,
@@ -173,7 +174,7 @@ export const sessionRows: readonly CommandRow[] = [
   operation("session end-goal SESSION", "endGoal", {
     examples: [["rkat session end-goal last", "a turn that runs is finished, and no further one begins"]],
     json: withId,
-    view: ({ goal }) => `The goal is ${goal.phase.replace("_", " ")}: ${goal.reason ?? ""}.`,
+    view: ({ goal }) => `Goal ${goalText(goal)}.`,
   }),
   operation("session inject SESSION TEXT…", "injectContext", {
     examples: [['rkat session inject last "The build is green again."', "runs no turn"]],

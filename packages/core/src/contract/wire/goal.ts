@@ -81,7 +81,7 @@ export const GoalPhase = z
     "active, or how it ended: reached · budget, a limit was met · no_progress, the same judgement three times and nothing new done · paused, its caller may not run turns now · failed · interrupted · cancelled",
   );
 export type GoalPhase = z.infer<typeof GoalPhase>;
-export const EndPhase = GoalPhase.exclude(["active"]);
+export const EndPhase = GoalPhase.exclude(["active"]).describe("how it ended");
 
 /** A goal as callers read it. */
 export const GoalState = z.object({
