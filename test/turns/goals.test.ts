@@ -365,6 +365,19 @@ describe("the rights of a goal", () => {
     await expect(none.createSession("Mend.", { goal: CHECK })).rejects.toThrow("the session has no shell");
   });
 
+  it("[Q3] asks the hooks of the shell about its command, and pauses where one denies it", async () => {
+    const { start, project } = createRealm();
+    const run = () => ({
+      decision: { decision: "deny", reason_code: "policy_violation", message: "no checks on Sundays" },
+    });
+    const hooks = [{ id: "sunday", point: "pre_tool_execution", capability: "guardrail", tools: ["shell"], run }];
+    const { runtime } = start(worker, { hooks: hooks as never });
+    const { goal } = await (await runtime.createSession()).turn("Mend.", { goal: CHECK });
+    expect(goal).toMatchObject({ phase: "paused", turns: 1 });
+    expect(goal?.reason).toContain("no checks on Sundays");
+    expect(project.checks).toBe(0);
+  });
+
   it("[Q3] pauses a goal whose caller lost its rights, before its command runs again", async () => {
     const { shared, start, project } = createRealm();
     let isRevoked = false;
@@ -447,5 +460,28 @@ describe("a goal without its process", () => {
     await ended(shared, session.id, "failed");
     expect((await two.runtime.session(session.id).read()).goal?.reason).toBe("its condition was erased");
     expect(project.checks).toBe(checks);
+  });
+
+  it("[Q3] loses its condition with the message that began it, and is cancelled in an imported session", async () => {
+    const { shared, start, project } = createRealm();
+    const one = start();
+    const session = await one.runtime.createSession();
+    const checked = Promise.withResolvers<void>();
+    project.onCheck = () => {
+      checked.resolve();
+      return new Promise(() => {});
+    };
+    void session.turn("Mend the faults.", { goal: CHECK }).catch(() => {});
+    await checked.promise;
+    await one.kill();
+    const two = start(worker, { resumeTurns: false }).runtime;
+    const { last_seq, entries } = await two.dispatch("exportSession", { session_id: session.id });
+    const { start: elsewhere, shared: there } = createRealm();
+    const imported = { source_session_id: session.id, last_seq, entries };
+    await elsewhere().runtime.dispatch("importSession", imported);
+    await ended(there, session.id, "cancelled");
+    const seq = (await shared.log.read(session.id, 1, 100)).find(({ body }) => body.kind === "turn_opened")?.seq ?? 0;
+    await two.dispatch("forget", { messages: [{ session_id: session.id, seq }] });
+    expect(JSON.stringify(await bodiesIn(shared, session.id))).not.toContain('"check"');
   });
 });

@@ -159,7 +159,7 @@ const seconds = { error: "write a number of seconds above 0" };
 
 const dollars = { error: "write an amount of US dollars above 0, like 0.5" };
 
-const limits = {
+export const limits = {
   max_tokens: cliFlag(
     "--max-tokens <n>",
     positive

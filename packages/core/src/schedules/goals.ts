@@ -7,12 +7,11 @@ import type { GoalRecord } from "../contract/wire/goal.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { Store } from "../ports/store.ts";
-import { type CallContext, requireLeft, type Service } from "../runtime/dispatch.ts";
+import type { CallContext, Service } from "../runtime/dispatch.ts";
 import type { TurnEvents } from "../sessions/approvals.ts";
 import { type Inbox, KEPT_AFTER, STUCK_MS } from "../sessions/inbox.ts";
 import { appendEntries, type LiveSession, type LiveSessions } from "../sessions/live-sessions.ts";
 import { requirePrice } from "../sessions/session-settings.ts";
-import { callerAgain } from "../sessions/turn-input.ts";
 import { callerRecord } from "../sessions/turn-runner.ts";
 import { describeGoal, type GoalRun, isActive, turnIdOf } from "../state/goal.ts";
 import { isFree } from "../state/session-state.ts";
@@ -33,7 +32,6 @@ interface GoalParts {
   /** Runs a further turn in a held session. */
   begin(session: LiveSession, message: EntryBodyOf<"message_queued">, signal: AbortSignal): Promise<unknown>;
   lacks(caller: NonNullable<TurnSetup["caller"]>): string | undefined;
-  spentToday(name: string): Promise<number>;
   untilOver(session: LiveSession, call: CallContext, of: TurnEvents): Promise<RunResult>;
   interrupt(session: LiveSession): Promise<void>;
 }
@@ -98,9 +96,7 @@ export function createGoals(parts: GoalParts): Goals {
       };
     }
     const lack = setup.caller && parts.lacks(setup.caller);
-    if (lack !== undefined) return { phase: "paused", reason: `its turns cannot be run: ${lack}` };
-    if (setup.caller !== undefined) await requireLeft(callerAgain(setup.caller), parts.spentToday);
-    return undefined;
+    return lack === undefined ? undefined : { phase: "paused", reason: `its turns cannot be run: ${lack}` };
   };
 
   /** The limit that an unmet goal has reached. */

@@ -178,7 +178,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     await goals.end(session, "interrupted");
   };
   const goals = createGoals({
-    ...{ store, clock, redact, live, current, carriesOn, lacks, spentToday, interrupt, record: inbox.record },
+    ...{ store, clock, redact, live, current, carriesOn, lacks, interrupt, record: inbox.record },
     untilOver: approvals.untilOver,
     begin: beginning,
     ending: ending.signal,

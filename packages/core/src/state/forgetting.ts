@@ -141,12 +141,15 @@ function withoutIt(
 ): unknown {
   // Most bodies do not contain it, which is seen without visiting their fields.
   const isSaid = how.finds(said);
-  const left = withoutMessages(entry, (seq, message) => {
+  const without = withoutMessages(entry, (seq, message) => {
     const isGone = how.isGone(seq, message) || (how.isEverywhere && isSaid && holds(message, { ...how, isTool }));
     if (!isGone) return message;
     gone.add(seq);
     return empty(message, isTool);
   });
+  const { setup } = Object(without);
+  const isGoalGone = gone.has(entry.seq) && Object(setup).goal !== undefined;
+  const left = isGoalGone ? { ...Object(without), setup: { ...setup, goal: empty(setup.goal, isTool) } } : without;
   const isDerived = !isMessage(entry.body.kind);
   const finds = isSaid && (isDerived || how.isEverywhere) ? how.finds : () => false;
   const cleaned = clean(left, { how: { ...how, finds }, gone, isHoled: gone.size > 0, isTool });

@@ -229,7 +229,7 @@ class Goal(TypedDict):
     max_turns: NotRequired[int]
     """Turns, the first one included."""
     max_cost: NotRequired[float]
-    """US dollars for its turns and judgements."""
+    """US dollars for its turns and judgements, such as 0.5."""
     max_duration: NotRequired[str | CreateScheduleEvery]
     """Time from its beginning on, such as 30m, 2h."""
 

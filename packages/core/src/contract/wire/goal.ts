@@ -1,55 +1,34 @@
-import { cliFlag, Duration, positive } from "../input.ts";
+import { cliFlag, limits, positive } from "../input.ts";
 import { z } from "../schema.ts";
 
-const CHARS_MAX = 10_000;
-const words = (meaning: string) => {
-  const wanted = { error: `write a text of 1 to ${CHARS_MAX} characters` };
-  return z.string(wanted).trim().min(1, wanted).max(CHARS_MAX, wanted).describe(meaning);
-};
+const wanted = { error: "write a text of 1 to 10000 characters" };
+const Words = z.string(wanted).trim().min(1, wanted).max(10_000, wanted);
 
 const Until = z
   .union(
     [
       z.strictObject({
-        command: cliFlag(
-          "--until <command>",
-          words("reached when this command line of the session's shell exits with 0"),
-        ),
+        command: cliFlag("--until <command>", Words.describe("reached when this command of the shell exits with 0")),
       }),
       z.strictObject({
-        sentence: cliFlag("--until-true <sentence>", words("reached when a model judges that this sentence holds")),
+        sentence: cliFlag("--until-true <sentence>", Words.describe("reached when a model judges that this holds")),
       }),
     ],
     { error: 'write {"command": "npm test"} or {"sentence": "the report names every customer"}' },
   )
   .describe("the condition: {command} or {sentence}");
 
-const TURNS_MAX = 1_000;
-const turnsWanted = { error: `write a whole number from 1 to ${TURNS_MAX}` };
-const dollars = { error: "write an amount of US dollars above 0, like 0.5" };
-
 /** What a turn may ask for beside its prompt: further turns until a condition holds. */
 export const Goal = z.strictObject({
   until: Until,
-  max_turns: cliFlag(
-    "--goal-turns <n>",
-    positive.max(TURNS_MAX, turnsWanted).default(20).describe("turns, the first one included"),
-  ),
+  max_turns: cliFlag("--goal-turns <n>", positive.default(20).describe("turns, the first one included")),
   max_cost: cliFlag(
-    "--goal-cost <dollars>",
-    z
-      .number(dollars)
-      .positive(dollars)
-      .optional()
-      .describe("US dollars for its turns and judgements")
-      .meta({ examples: [0.5] }),
+    "--goal-cost <usd>",
+    limits.max_cost.describe("US dollars for its turns and judgements, such as 0.5"),
   ),
   max_duration: cliFlag(
     "--goal-time <time>",
-    Duration.refine((ms) => ms > 0, { error: "write a duration longer than zero, like 30m" })
-      .optional()
-      .describe("time from its beginning on, such as 30m, 2h")
-      .meta({ examples: ["30m"] }),
+    limits.max_duration.describe("time from its beginning on, such as 30m, 2h"),
   ),
 });
 export type Goal = z.infer<typeof Goal>;
