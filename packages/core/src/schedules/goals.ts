@@ -13,7 +13,7 @@ import { type Inbox, KEPT_AFTER, STUCK_MS } from "../sessions/inbox.ts";
 import { appendEntries, type LiveSession, type LiveSessions } from "../sessions/live-sessions.ts";
 import { requirePrice } from "../sessions/session-settings.ts";
 import { callerRecord } from "../sessions/turn-runner.ts";
-import { describeGoal, type GoalRun, isActive, turnIdOf } from "../state/goal.ts";
+import { describeGoal, type GoalRun, isActive, isTurnOf, turnIdOf } from "../state/goal.ts";
 import { isFree } from "../state/session-state.ts";
 import { spentIn } from "../turn/budget.ts";
 import { nanosOf } from "../turn/cost.ts";
@@ -200,7 +200,10 @@ export function createGoals(parts: GoalParts): Goals {
         return { ...(await parts.untilOver(session, call, { turn: last, after })), goal: describeGoal(now()) };
       } catch (thrown) {
         if (call.signal?.aborted !== true) throw thrown;
-        await parts.interrupt(session);
+        const { goal, turn, isTurnOpen } = session.state;
+        const isOwn = goal !== undefined && (turn?.seq === goal.seq || isTurnOf(goal, turn?.setup ?? {}));
+        // A message that waited may have begun its own turn, which is not the caller's to stop.
+        await (isTurnOpen && !isOwn ? end(session, "interrupted") : parts.interrupt(session));
         const details = { session_id: sessionId };
         throw new RuntimeError("REQUEST_CANCELLED", "the turn was interrupted, and its goal with it", { details });
       } finally {
