@@ -12,14 +12,14 @@ const FOLDER_LINES_MIN = 400;
 
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
-  core: 62_335,
+  core: 63_100,
   node: 14_776,
   postgres: 3_483,
   server: 13_565,
   client: 1_420,
   create: 80,
-  rkat: 17_710,
-  conformance: 4_578,
+  rkat: 17_762,
+  conformance: 4_607,
   console: 7_000,
 };
 

@@ -75,7 +75,8 @@ async function watchTurn(command: RunningCommand, onEvent: (event: ReportedEvent
 }
 
 /** A turn that stopped short is printed and ends with the code of why (contract §2, C10). */
-function exitOf({ terminal_cause_kind: cause, extraction_error }: Fields): number {
+function exitOf({ terminal_cause_kind: cause, extraction_error, goal }: Fields): number {
+  if (isRecord(goal) && goal.phase !== "reached") return ERRORS.AGENT_ERROR.exit;
   if (cause === "budget_exhausted" || cause === "time_budget_exceeded") return ERRORS.BUDGET_EXHAUSTED.exit;
   return cause === undefined && extraction_error === undefined ? 0 : ERRORS.AGENT_ERROR.exit;
 }

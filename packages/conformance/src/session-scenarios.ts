@@ -177,6 +177,34 @@ export const SESSIONS: readonly Scenario[] = [
     ],
   },
   {
+    name: "goal",
+    title:
+      "a turn with a goal is followed by others until the goal is reached or nothing changes, and says how it ended",
+    requires: ["session-store"],
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "Watch for a heron, {run}.",
+          model: "conformance-prose",
+          tool_preset: "none",
+          goal: { until: { sentence: "A heron was seen." }, max_turns: 7 },
+        },
+        result: { text: "A heron, I think.", goal: { phase: "no_progress", turns: 3, max_turns: 7 } },
+        keep: { session: "session_id" },
+      },
+      step("readSession", SESSION, {
+        result: { goal: { phase: "no_progress", until: { sentence: "A heron was seen." } } },
+      }),
+      step("endGoal", SESSION, { result: { goal: { phase: "no_progress" } } }),
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Again.", goal: { until: { command: "true" } } },
+        error: { code: "PERMISSION_DENIED" },
+      },
+    ],
+  },
+  {
     name: "busy-and-interrupt",
     title: "a second turn is refused, an interrupt ends the first, and what was said is kept",
     requires: ["session-store"],

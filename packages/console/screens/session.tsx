@@ -57,6 +57,7 @@ function Body(props: { view: SessionView; part: string | undefined; which: strin
       <div class="session-foot">
         <Comparison view={view} />
         <Approvals view={view} />
+        <GoalLine view={view} />
         <SessionPrompt view={view} />
       </div>
     </>
@@ -200,6 +201,27 @@ function amountOf(type: Budget["type"], amount: number): string {
     case "cost":
       return formatCost({ amount });
   }
+}
+
+function GoalLine({ view }: { view: SessionView }): JSX.Element | null {
+  const goal = view.info.value?.goal;
+  if (goal === undefined) return null;
+  const { until, phase, turns, max_turns, reason } = goal;
+  const end = async (): Promise<void> => {
+    await view.handle.endGoal();
+    await view.refresh();
+  };
+  return (
+    <div class="row session-goal" role="status" aria-label="Goal">
+      <Badge tone={phase === "active" || phase === "reached" ? "good" : "warn"}>goal: {phase.replace("_", " ")}</Badge>
+      <bdi>{Object.values(until).join("")}</bdi>
+      <span>
+        turn {turns} of {max_turns}
+      </span>
+      {reason !== undefined && <bdi>{reason}</bdi>}
+      {phase === "active" && hasScope("run") && <Action run={end}>End goal</Action>}
+    </div>
+  );
 }
 
 type Approval = SessionView["approvals"]["value"][number];

@@ -123,6 +123,12 @@ export function describeEvent(event: AgentEvent): EventLine {
       return remark(`message of ${senderOf(event.source)} delivered`);
     case "message_removed":
       return remark(`message removed from the inbox${event.why === undefined ? "" : `: ${event.why}`}`, "warn");
+    case "goal_judged":
+      return remark(`goal ${event.met ? "reached" : "not reached yet"}: ${event.reason}`);
+    case "goal_ended":
+      return event.phase === "reached"
+        ? step("goal ended: reached")
+        : remark(`goal ended, ${event.phase.replace("_", " ")}: ${event.reason}`, "warn");
     case "background_job_completed":
       return remark(`job ${event.display_name} ended: ${event.terminal_status}`);
     case "transcript_rewrite_committed": {

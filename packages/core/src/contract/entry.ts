@@ -7,6 +7,7 @@ import { Answer, AskedEntry, content, TurnInputs } from "./permission.ts";
 import { RewriteCommit } from "./rewrite.ts";
 import { z } from "./schema.ts";
 import { SessionSettings } from "./session.ts";
+import { EndPhase, GoalRecord } from "./wire/goal.ts";
 
 const count = z.number().int().nonnegative();
 const messageOf = <R extends Message["role"]>(role: R) =>
@@ -69,6 +70,8 @@ const TurnSetup = z.object({
   request_key: z.string().optional(),
   /** The queued message that it was begun with. */
   inbox_id: z.string().optional(),
+  /** The goal that it begins. */
+  goal: GoalRecord.optional(),
 });
 export type TurnSetup = z.infer<typeof TurnSetup>;
 
@@ -318,6 +321,20 @@ export const EntryBody = z.discriminatedUnion("kind", [
   }),
   /** A queued message does not reach the model. */
   z.object({ kind: z.literal("message_removed"), id: z.string(), why: z.string().optional(), by }),
+  /** The condition of the goal was judged after a turn. */
+  z.object({
+    kind: z.literal("goal_judged"),
+    goal_id: z.string(),
+    met: z.boolean(),
+    reason: z.string(),
+    /** The end of the command's output. */
+    output: z.string().optional(),
+    /** How often in a row it was judged so, without a turn that did something new. */
+    stuck: count,
+    usage: Usage.optional(),
+    by,
+  }),
+  z.object({ kind: z.literal("goal_ended"), goal_id: z.string(), phase: EndPhase, reason: z.string(), by }),
   z.object({ kind: z.literal("turn_closed"), end: TurnEnd }),
   z.object({ kind: z.literal("archived") }),
   /**

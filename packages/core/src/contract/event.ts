@@ -5,6 +5,7 @@ import { Cost, Economy } from "./money.ts";
 import { Answer, AskedCall, approval_id } from "./permission.ts";
 import { RewriteRecord } from "./rewrite.ts";
 import { z } from "./schema.ts";
+import { EndPhase, GoalRecord } from "./wire/goal.ts";
 
 const count = z.number().int().nonnegative();
 
@@ -143,6 +144,7 @@ const ToolConfigChange = z.object({
 const error = z.string().describe("what went wrong");
 const text = z.string().describe("the whole text");
 const message_id = z.string().describe("the id of the message, where it was in the inbox");
+const goal_id = z.string().describe("the id of the goal");
 const inboxMessage = { session_id, message_id, source: InboxSource.optional().describe("who sent it") };
 const delta = z.string().describe("the next piece of the text");
 const duration_ms = count.describe("how long it took, in milliseconds");
@@ -190,6 +192,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
     session_id,
     prompt: Content.describe("the prompt"),
     message_id: message_id.optional(),
+    goal: GoalRecord.optional().describe("the goal that the turn begins"),
   }),
   event("run_completed", "a turn has ended", {
     session_id,
@@ -212,6 +215,19 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("message_removed", "a message of the inbox does not reach the model", {
     ...inboxMessage,
     why: z.string().optional().describe("why, in a sentence; absent where a caller removed it"),
+  }),
+  event("goal_judged", "the condition of the goal was judged", {
+    session_id,
+    goal_id,
+    met: z.boolean().describe("whether it holds"),
+    reason: z.string().describe("why, in the words of the command's output or of the judge, which are data"),
+    usage: Usage.optional().describe("the tokens of the judge"),
+  }),
+  event("goal_ended", "the goal starts no further turns", {
+    session_id,
+    goal_id,
+    phase: EndPhase,
+    reason: z.string().describe("why, in a sentence"),
   }),
   event("turn_adopted", "another process continues the turn", { session_id, ...Adoption }),
   event("extraction_succeeded", "a structured result was extracted", {

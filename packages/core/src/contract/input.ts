@@ -160,7 +160,7 @@ const seconds = { error: "write a number of seconds above 0" };
 
 const dollars = { error: "write an amount of US dollars above 0, like 0.5" };
 
-const limits = {
+export const limits = {
   max_tokens: cliFlag(
     "--max-tokens <n>",
     positive
@@ -302,7 +302,7 @@ export type WhenBusy = z.infer<typeof WhenBusy>;
 /** Who sent a queued message. */
 export const InboxSource = z.object({
   type: z.enum(["user", "job", "goal", "session", "schedule"]).describe("user, or what sent it on its own"),
-  id: z.string().optional().describe("the id of that job, session or schedule"),
+  id: z.string().optional().describe("the id of that job, goal, session or schedule"),
 });
 export type InboxSource = z.infer<typeof InboxSource>;
 

@@ -5,6 +5,7 @@ import { Message } from "./message.ts";
 import { Cost } from "./money.ts";
 import { z } from "./schema.ts";
 import { Delegated, Named, SessionId } from "./session.ts";
+import { GoalPhase, GoalState } from "./wire/goal.ts";
 
 const whole = z.number().int();
 const unixSeconds = whole.nonnegative();
@@ -29,6 +30,7 @@ const Known = {
 
 export const SessionSummary = z.object({
   ...Known,
+  goal_phase: GoalPhase.optional(),
   title: z.string().describe("the beginning of the user's first message; empty before"),
 });
 export type SessionSummary = z.infer<typeof SessionSummary>;
@@ -65,6 +67,7 @@ export const SessionInfo = z.object({
   unfinished_turn: UnfinishedTurn.optional().describe(
     "the turn whose process ended before it did; turn/finish continues it; absent where there is none",
   ),
+  goal: GoalState.optional().describe("its newest goal; absent where there was none"),
   last_assistant_text: z.string().optional().describe("the last text of the assistant"),
   session_compaction_cadence: CompactionCadence.optional().describe("when it was compacted, in its own boundaries"),
 });

@@ -7,6 +7,7 @@ import { ForkReplacing, ReadRevision, RestoreRevision, RewriteCommit, RewriteTra
 import { fieldOf, z } from "./schema.ts";
 import { CheckedServer, Named, SessionId } from "./session.ts";
 import { ForkedSession, MessagePage, SessionHistory } from "./session-info.ts";
+import { GoalState } from "./wire/goal.ts";
 
 const TEXT_CHARS_MAX = 1_000_000;
 
@@ -285,6 +286,24 @@ export const INBOX_OPERATIONS = {
     mcp: "meerkat_inbox_remove",
     mcpListed: false,
     cli: "rkat session unqueue ID MESSAGE",
+    scope: "run",
+    audited: false,
+    effect: "idempotent",
+  },
+} as const;
+
+/** The row of the table about goals, which turns begin. */
+export const GOAL_OPERATIONS = {
+  endGoal: {
+    summary: "End the goal of a session: a turn that runs is finished, and no further one begins.",
+    input: z.strictObject({ session_id: SessionId }),
+    output: z.object({ goal: GoalState.describe("the goal, and how it ended") }),
+    namesSession: true,
+    rpc: "session/goal_end",
+    http: "DELETE /sessions/{session_id}/goal",
+    mcp: "meerkat_goal_end",
+    mcpListed: false,
+    cli: "rkat session end-goal ID",
     scope: "run",
     audited: false,
     effect: "idempotent",

@@ -7,6 +7,7 @@ import { Cost } from "./money.ts";
 import { PermissionRules } from "./permission.ts";
 import { MESSAGES_MAX, RewriteMessage } from "./rewrite.ts";
 import { z } from "./schema.ts";
+import { Goal, GoalState } from "./wire/goal.ts";
 
 export const SessionId = cliFlag(
   "ID",
@@ -263,6 +264,9 @@ const EveryTurn = {
   structured_output_retries: Retries.optional().describe(
     "how often an answer that does not match output_schema is requested again, 0 to 10; 2 by default",
   ),
+  goal: Goal.optional().describe(
+    "further turns after this one until a condition holds or a limit is met: {until, max_turns, max_cost, max_duration}",
+  ),
 };
 
 /** What a session is made with. */
@@ -451,6 +455,7 @@ export const RunResult = z.object({
     })
     .optional()
     .describe("why there is no structured_output although one was requested"),
+  goal: GoalState.optional().describe("how the goal of the turn ended; the rest is about its last turn"),
 });
 export type RunResult = z.infer<typeof RunResult>;
 

@@ -3,6 +3,7 @@ import type { CompactionCadence } from "../contract/compaction.ts";
 import type { Entry, EntryBody, NewEntry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Delegated, SessionSettings } from "../contract/session.ts";
+import type { GoalPhase } from "../contract/wire/goal.ts";
 
 /** The append-only logs of sessions and agents: the source of truth. */
 export interface EventLog<B = EntryBody> {
@@ -39,7 +40,7 @@ export interface LogRow {
   readonly waiting_calls?: number;
   /** A turn has not ended: it runs, or its process ended. Absent for an agent's log. */
   readonly has_open_turn?: boolean;
-  /** Messages that wait for the session to be free; absent where there never were any. */
+  /** Messages that wait for the session to be free, and its goal while that is active; absent where there never were any. */
   readonly queued?: number;
 }
 
@@ -83,6 +84,8 @@ export interface SessionRow extends LogRow {
   readonly has_open_turn: boolean;
   /** The last turn ended with an error that was no interrupt; absent otherwise, and in older rows. */
   readonly has_failed?: true;
+  /** Of its newest goal; absent where there was none. */
+  readonly goal_phase?: GoalPhase;
   readonly cadence: CompactionCadence;
   readonly archived: boolean;
   /** Whether part of it was erased; absent otherwise. */

@@ -43,7 +43,8 @@ interface ApprovalParts {
 
 /** A turn, by default the newest, and the seq after which its events are wanted, by default what comes from now on. */
 export interface TurnEvents {
-  readonly turn?: number;
+  /** A function where the turn is not known yet, which then gives undefined: the events of all turns are wanted. */
+  readonly turn?: number | (() => number | undefined);
   readonly after?: number;
 }
 
@@ -138,7 +139,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       if (delivery.seq !== 0 && delivery.seq <= seen) return;
       if (delivery.seq !== 0) seen = delivery.seq;
       // A message that waited may begin another turn at once.
-      isNext ||= delivery.event.type === "run_started" && delivery.seq > turn;
+      isNext ||= typeof turn === "number" && delivery.event.type === "run_started" && delivery.seq > turn;
       if (!isNext) listener?.(delivery);
     };
     /** Events of this process while the log is read; they follow the log's. */
@@ -172,7 +173,8 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       for (;;) {
         if (!session.isRunning) await live.refresh(session);
         await catchUp();
-        const over = await resultOf(store, session, turn);
+        const seq = typeof turn === "number" ? turn : turn();
+        const over = seq === undefined ? undefined : await resultOf(store, session, seq);
         if (over !== undefined) return over;
         if (signal.aborted) throw left(session.state);
         if (session.state.archived) throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived`);

@@ -7,6 +7,7 @@ import type { InboxMessage } from "../contract/session-operations.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { CallContext, Service } from "../runtime/dispatch.ts";
+import { isActive } from "../state/goal.ts";
 import { inOrder, isFree, isUnfinished, isWaiting, type QueuedMessage } from "../state/session-state.ts";
 import { contentText } from "../turn/tokens.ts";
 import type { TurnEvents } from "./approvals.ts";
@@ -30,13 +31,15 @@ interface InboxParts {
 }
 
 export type NewMessage = Omit<EntryBodyOf<"message_queued">, "kind">;
-type Recorded = EntryBodyOf<"message_queued"> | EntryBodyOf<"message_removed">;
+type Recorded = EntryBodyOf<"message_queued" | "message_removed" | "goal_ended">;
 
 export interface Inbox extends Pick<Service, "readInbox" | "removeInboxMessage"> {
   /** Resolves when the message is in the session's log; an id that is known there is not queued again. */
   enqueue(session: LiveSession, message: NewMessage): Promise<void>;
   /** The end of the turn that a message reaches. */
   untilOver(session: LiveSession, id: string, call: CallContext): Promise<RunResult>;
+  /** Appends an entry, or has the process that holds the session do that; `isThere` says when it need not. */
+  record(session: LiveSession, body: Recorded, isThere: () => boolean): Promise<void>;
   /** Begins the next message of a held session that is free; undefined if none waits that this process may begin. */
   next(session: LiveSession): ((signal: AbortSignal) => Promise<void>) | undefined;
   /** Records what another process asks the holder to record. */
@@ -47,7 +50,7 @@ export interface Inbox extends Pick<Service, "readInbox" | "removeInboxMessage">
 const NOTE_MS = 100;
 const NOTE_MS_MAX = 60_000;
 const LOOK_MS = 1_000;
-const STUCK_MS = 30_000;
+export const STUCK_MS = 30_000;
 const TEXT_CHARS_MAX = 500;
 
 /**
@@ -65,6 +68,8 @@ export function createInbox(parts: InboxParts): Inbox {
   const append = async (session: LiveSession, body: Recorded): Promise<void> => {
     const { state } = session;
     await appendEntries(store.log, session, () => {
+      if (body.kind === "goal_ended")
+        return isActive(state.goal) && state.goal.record.goal_id === body.goal_id ? [body] : [];
       const known = state.messages.get(body.id);
       if (body.kind === "message_removed") return known === 0 ? [body] : [];
       if (known !== undefined) return [];
@@ -77,8 +82,7 @@ export function createInbox(parts: InboxParts): Inbox {
     if (isNext && session.isRunning && state.isTurnOpen) await store.locks.interrupt(state.sessionId);
   };
 
-  /** Appends an entry, or has the holder do that. */
-  const record = async (session: LiveSession, body: Recorded, isThere: () => boolean): Promise<void> => {
+  const record: Inbox["record"] = async (session, body, isThere) => {
     const { sessionId } = session.state;
     let note: string | undefined;
     try {
@@ -176,6 +180,7 @@ export function createInbox(parts: InboxParts): Inbox {
   };
 
   return {
+    record,
     enqueue: async (session, message) => {
       const body = { kind: "message_queued" as const, ...message };
       await record(session, body, () => session.state.messages.has(message.id));
@@ -202,6 +207,7 @@ export function createInbox(parts: InboxParts): Inbox {
       const parsed = EntryBody.safeParse(JSON.parse(new TextDecoder().decode(blob.data)));
       const body = parsed.success ? parsed.data : undefined;
       if (body?.kind === "message_queued" || body?.kind === "message_removed") await append(session, body);
+      if (body?.kind === "goal_ended") await append(session, body);
     },
     readInbox: async ({ session_id }) => {
       const { state } = await live.findFresh(session_id);
@@ -219,7 +225,11 @@ export function createInbox(parts: InboxParts): Inbox {
 }
 
 /** Errors after which a message waits on, for another process or for later. */
-const KEPT_AFTER: ReadonlySet<ErrorCode> = new Set(["SESSION_STORE_ERROR", "SESSION_BUSY", "CAPABILITY_UNAVAILABLE"]);
+export const KEPT_AFTER: ReadonlySet<ErrorCode> = new Set([
+  "SESSION_STORE_ERROR",
+  "SESSION_BUSY",
+  "CAPABILITY_UNAVAILABLE",
+]);
 
 function describe({ body, seq: _ }: QueuedMessage): InboxMessage {
   const { id: message_id, when_busy, source, message } = body;

@@ -6,7 +6,7 @@ import type { EventLog, Hold, LogRow, Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "../runtime/dispatch.ts";
 import { eventsOf, toNewEntries } from "../state/entry-events.ts";
-import { isFree, isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
+import { hasNext, isFree, isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
 import { applyEntry, applyTo, beginFold, foldLongSession, isWhole, type WholeState } from "../state/whole-state.ts";
 import { type CheckpointParts, createCheckpoints } from "./checkpoints.ts";
 import type { Listener } from "./event-queue.ts";
@@ -341,7 +341,7 @@ export function createLockedWork(
       else {
         // An unfinished turn that has run in this realm is left for another process; one of an import has not.
         const isUnended = isUnfinished(state) && !isWaiting(state) && (wasAbandoned || session.ownsTurn);
-        const isLeft = isUnended || (isFree(state) && state.inbox.length > 0);
+        const isLeft = isUnended || (isFree(state) && hasNext(state));
         await (isLeft && hold.abandon ? hold.abandon() : hold.release()).finally(() => live.rest(session));
         // An interrupt ends the hold, too.
         if (next !== undefined) void run(session, {}, next).catch(noted);

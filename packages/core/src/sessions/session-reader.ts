@@ -14,6 +14,7 @@ import type { Service } from "../runtime/dispatch.ts";
 import { type Hash, isIn } from "../state/context.ts";
 import { describeContext } from "../state/describe-context.ts";
 import { textOfEntry } from "../state/entry-events.ts";
+import { describeGoal } from "../state/goal.ts";
 import type { SessionState } from "../state/session-state.ts";
 import { foldLongSession, type WholeState } from "../state/whole-state.ts";
 import { addUsage, NO_USAGE, totalTokens } from "../turn/cost.ts";
@@ -45,7 +46,9 @@ export function createSessionReader(parts: ReaderParts): Pick<Service, Reads> {
   const { store, live, hash, yieldToEventLoop, sizesOf, unfinishedIn } = parts;
   return {
     readSession: async ({ session_id }) => {
-      const info = await describeSession(store, await rowOf(store, session_id));
+      const row = await rowOf(store, session_id);
+      const { goal } = row.goal_phase === undefined ? {} : (await live.findFresh(session_id)).state;
+      const info = { ...(await describeSession(store, row)), ...(goal && { goal: describeGoal(goal) }) };
       if (info.state !== "interrupted") return info;
       const unfinished_turn = await unfinishedIn(await live.findFresh(session_id));
       return unfinished_turn === undefined ? info : { ...info, unfinished_turn };
@@ -157,8 +160,8 @@ async function stateAt({ store, yieldToEventLoop }: ReaderParts, sessionId: stri
 }
 
 async function summarise(store: Store, row: SessionRow): Promise<SessionSummary> {
-  const { total_tokens, model, title } = row;
-  return { ...(await commonOf(store, row)), total_tokens, model, title };
+  const { total_tokens, model, title, goal_phase } = row;
+  return { ...(await commonOf(store, row)), total_tokens, model, title, ...defined({ goal_phase }) };
 }
 
 async function describeSession(store: Store, row: SessionRow): Promise<SessionInfo> {

@@ -17,6 +17,7 @@ import type { Service } from "../runtime/dispatch.ts";
 import { lateBound } from "../runtime/late-bound.ts";
 import { createMcpServerOperations, type SessionServerTools } from "../runtime/mcp-servers.ts";
 import type { UsageSums } from "../runtime/usage.ts";
+import { createGoals } from "../schedules/goals.ts";
 import type { ScheduleOperations } from "../schedules/schedules.ts";
 import type { SkillCatalogue } from "../skills/skill-catalogue.ts";
 import { createSkills, type Skills } from "../skills/skills.ts";
@@ -96,7 +97,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   });
   const locked = createLockedWork({
     ...{ store, clock, live },
-    next: (session) => inbox.next(session),
+    next: (session) => inbox.next(session) ?? goals.next(session),
     accept: (session, note) => inbox.accept(session, note),
   });
   const appending = (session: LiveSession, reported: Parameters<typeof appendingTo>[2]) =>
@@ -153,15 +154,31 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const repeat = createRepeats(live, endOf, () => inbox);
   const { beginQueued, ...turns } = createTurnOperations(
     { ...parts, lacks, spentToday },
-    { live, locked, skills, current, untilOver, run, repeat, inbox: () => inbox },
+    { live, locked, skills, current, untilOver, run, repeat, inbox: () => inbox, goals: () => goals },
   );
+  const beginning = (session: LiveSession, message: Parameters<typeof beginQueued>[1], signal: AbortSignal) => {
+    jobs.follow(session);
+    return beginQueued(session, message, signal);
+  };
+  const carriesOn = !parts.forgetting.isShortLived;
   const inbox = createInbox({
     ...{ store, clock, live, locked, giveUp, untilOver: approvals.untilOver, resumesTurns },
-    carriesOn: !parts.forgetting.isShortLived,
-    begin: (session, message, signal) => {
-      jobs.follow(session);
-      return beginQueued(session, message, signal);
-    },
+    carriesOn,
+    begin: beginning,
+    ending: ending.signal,
+  });
+  const interrupt = async (session: LiveSession): Promise<void> => {
+    await store.locks.interrupt(session.state.sessionId);
+    // What is made ready behind it is to be paid for, too.
+    void preparations.stop(session.state.sessionId);
+    await approvals.giveUp(session);
+    await adoption.cancel(session);
+    await goals.end(session, "interrupted");
+  };
+  const goals = createGoals({
+    ...{ store, clock, redact, live, current, carriesOn, lacks, interrupt, record: inbox.record },
+    untilOver: approvals.untilOver,
+    begin: beginning,
     ending: ending.signal,
   });
 
@@ -173,13 +190,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
     listApprovals: approvals.listApprovals,
     readInbox: inbox.readInbox,
     removeInboxMessage: inbox.removeInboxMessage,
+    endGoal: goals.endGoal,
     interruptTurn: async ({ session_id }) => {
-      const session = await live.findFresh(session_id);
-      await store.locks.interrupt(session_id);
-      // What is made ready behind it is to be paid for, too.
-      void preparations.stop(session_id);
-      await approvals.giveUp(session);
-      await adoption.cancel(session);
+      await interrupt(await live.findFresh(session_id));
       return { interrupted: true };
     },
     ...createSessionReader({

@@ -109,6 +109,8 @@ const BOTH: Readonly<Record<string, Sample>> = {
   output_schema: { value: { type: "object" } },
   turn_output_schema: { value: { type: "object" } },
   permissions: { value: { deny: ["shell"] } },
+  // goals.test.ts shows one that is pursued.
+  goal: { value: { until: {} }, refused: { code: "INVALID_PARAMS" } },
   structured_output_retries: { value: 0, with: { output_schema: { type: "object", required: ["a"] } } },
   provider_params: { value: { temperature: 0.5 } },
   additional_instructions: { value: ["Be polite."] },

@@ -53,11 +53,15 @@ export function requireParams(model: ModelClient, { provider_params }: Pick<Sess
 }
 
 /** Throws for a cost limit if the model's price is unknown. */
-export function requirePrice(model: ModelClient, { budget_limits }: Pick<SessionSettings, "budget_limits">): void {
+export function requirePrice(
+  model: ModelClient,
+  { budget_limits }: Pick<SessionSettings, "budget_limits">,
+  of = "budget_limits",
+): void {
   if (budget_limits.max_cost === undefined || model.prices !== undefined) return;
   const section = `[prices.${/^[\w-]+$/.test(model.modelId) ? model.modelId : JSON.stringify(model.modelId)}]`;
   throw invalid(
-    `budget_limits.max_cost: no price of ${model.modelId} is known; set input and output under ${section} of the configuration, or leave it out`,
+    `${of}.max_cost: no price of ${model.modelId} is known; set input and output under ${section} of the configuration, or leave it out`,
   );
 }
 

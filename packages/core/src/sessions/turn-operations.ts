@@ -11,10 +11,11 @@ import type { Store } from "../ports/store.ts";
 import { ceilingFor, requireToolScope } from "../runtime/ceiling.ts";
 import { type CallContext, requireCapability, requireLeft, type Service } from "../runtime/dispatch.ts";
 import { requireMayAllow, requireMayPrepare, rulesFor } from "../runtime/permissions.ts";
+import type { Goals } from "../schedules/goals.ts";
 import type { Skills } from "../skills/skills.ts";
 import type { Hash } from "../state/context.ts";
 import type { Retention } from "../state/retention.ts";
-import { isWaiting } from "../state/session-state.ts";
+import { beginState, isWaiting } from "../state/session-state.ts";
 import type { SubAgentOptions, SubAgents, UntilOver } from "../sub-agents/sub-agents.ts";
 import { requireNotWaiting } from "../turn/approval.ts";
 import { compileSchema } from "../turn/json-schema.ts";
@@ -85,6 +86,7 @@ interface TurnOperationParts {
   readonly run: SubAgents["run"];
   readonly repeat: Repeat;
   inbox(): Pick<Inbox, "enqueue" | "untilOver">;
+  goals(): Pick<Goals, "record" | "take" | "follow">;
 }
 
 interface TurnOperations extends Pick<Service, "createSession" | "startTurn" | "resumeSession"> {
@@ -100,7 +102,7 @@ export function createTurnOperations(
     /** The US dollars that a caller has spent today. */
     spentToday(name: string): Promise<number>;
   },
-  { live, locked, skills, current, untilOver, run: runTurn, repeat, inbox }: TurnOperationParts,
+  { live, locked, skills, current, untilOver, run: runTurn, repeat, inbox, goals }: TurnOperationParts,
 ): TurnOperations {
   const { store, clock } = parts;
   const { yieldToEventLoop } = clock;
@@ -119,7 +121,8 @@ export function createTurnOperations(
     const isDeferred = input.initial_turn === "deferred";
     if (request !== undefined && before !== undefined) {
       await requireSame(store, request);
-      const result = isDeferred ? undefined : await repeat(before, request.key, call);
+      const repeated = (again: CallContext) => repeat(before, request.key, again);
+      const result = isDeferred ? undefined : await goals().follow(input, { session: before, call }, repeated);
       const isOver = isDeferred || input.prompt === undefined || before.state.turnsOpened > 0;
       if (result !== undefined || isOver) return result ?? { session_id: request.sessionId };
       // Its process ended before the first turn began.
@@ -129,21 +132,16 @@ export function createTurnOperations(
     const model = await began.models.resolve(input.model, input.provider);
     const ceiling = ceilingFor(call.caller, began.defaults.ceiling);
     const defaults = { ...began.defaults, ceiling };
-    const settings = seenBy(
-      call.caller,
-      settleSettings({ ...input, ...offeredMemory(call, defaults) }, model, defaults),
-    );
+    const settled = settleSettings({ ...input, ...offeredMemory(call, defaults) }, model, defaults);
+    const settings = seenBy(call.caller, settled);
     requireParams(model, settings);
     const asked = askedIn(call, model);
     requirePrice(model, withDayLimit(settings, call.caller));
     const tools = () => allTools(began, settings, { own: call.tools ?? [] });
     if (began.compaction !== undefined) {
       requirePolicy(began.compaction, settings.compaction);
-      requireReachableFor(began.compaction, settings, {
-        tools: tools(),
-        pinTokens: 0,
-        contextWindow: model.contextWindow,
-      });
+      const within = { tools: tools(), pinTokens: 0, contextWindow: model.contextWindow };
+      requireReachableFor(began.compaction, settings, within);
     }
     const prompt = input.prompt && (await takeContent(input.prompt, { blobs: store.blobs, model, field: "prompt" }));
     requireTools(clientTools(settings), "client_tools");
@@ -154,6 +152,8 @@ export function createTurnOperations(
     const said = await historyBodies(input.history, { clock, blobs: store.blobs, model });
     // The first turn of a deferred session may bring a system prompt, so it reads AGENTS.md.
     const loading = isDeferred ? { ...settings, agents_md: undefined } : settings;
+    const state = beginState(session_id, [{ seq: 1, span: 1, timestamp_ms: clock.now(), body }]);
+    const goal = await goals().take(input, { now: began, session: { state, tools: call.tools ?? [] }, model, call });
     const bodies = [body, ...said, ...(await skills.entriesFor(input, loading, pinningIn(began, tools, model)))];
     const begin = () => beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], yieldToEventLoop });
     const session = before ?? (await live.admit(begin));
@@ -161,13 +161,14 @@ export function createTurnOperations(
     else if (call.tools !== undefined) giveTools(session, call.tools);
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
-    const recorded = recordedOf(call, request?.key);
+    const recorded = { ...recordedOf(call, request?.key), ...goal };
     const turn = { prompt, model, ...asked, instructions: [], overlay: undefined, added: [], hooks, recorded };
     const run = (signal: AbortSignal) => {
       requireNotBegun(session, request?.key);
       return runTurn(began, session, { ...turn, signal });
     };
-    return input.keep_alive === true ? runInBackground(locked, session, call, run) : untilOver(session, call, run);
+    if (input.keep_alive === true) return runInBackground(locked, session, call, run);
+    return goals().follow(input, { session, call }, (own) => untilOver(session, own, run));
   };
 
   const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
@@ -175,12 +176,17 @@ export function createTurnOperations(
     if (call.tools !== undefined) requireTools(call.tools);
     requireMayAllow(input.permissions, call.caller);
     const session = await live.find(input.session_id);
+    return goals().follow(input, { session, call }, (own) => start(session, input, own));
+  };
+
+  const start = async (session: LiveSession, input: StartTurn, call: CallContext): Promise<RunResult> => {
     const request = requestKeyOf(input, call.caller, parts.hash);
     const repeated = request && (await repeat(session, request.key, call));
     if (repeated !== undefined) return repeated;
     const { when_busy = "reject" } = input;
     if (when_busy === "reject") return untilOver(session, call, turnOf(session, input, { call, request }));
     requireStorable(input, call);
+    goals().record(input);
     let hasBegun = false;
     try {
       return await untilOver(session, call, (signal) => {
@@ -225,11 +231,7 @@ export function createTurnOperations(
   };
 
   /** Begins the turn of a queued message, with the rights of its caller. */
-  const beginQueued = async (
-    session: LiveSession,
-    queued: EntryBodyOf<"message_queued">,
-    signal: AbortSignal,
-  ): Promise<unknown> => {
+  const beginQueued: TurnOperations["beginQueued"] = async (session, queued, signal) => {
     const { message, options, setup = {} } = queued;
     const lack = setup.caller && parts.lacks(setup.caller);
     if (lack !== undefined) throw new RuntimeError("PERMISSION_DENIED", `it cannot be run: ${lack}`);
@@ -280,6 +282,9 @@ export function createTurnOperations(
       const loading = await skills.entriesFor(input, settings, into, state);
       if (settings !== state.settings) requireParams(model, settings);
       requirePrice(model, withDayLimit(settings, call.caller));
+      const { tool_results: results, flow_tool_overlay: overlay } = input;
+      const taking = { ...session, state: { ...state, settings } };
+      const goal = await goals().take(input, { now: began, session: taking, model, call, overlay });
       const isSent = queued !== undefined && queued.message.role !== "user";
       const prompt = isSent ? undefined : await promptOf(state.pendingPrompt, input, { blobs: store.blobs, model });
       if (settings !== state.settings) {
@@ -290,9 +295,8 @@ export function createTurnOperations(
       // Apart from the turn's beginning: what is unloaded by it must not be shown to its first call.
       if (loading.length > 0) await appendEntries(store.log, session, loading);
       const instructions = input.additional_instructions ?? [];
-      const { tool_results: results, flow_tool_overlay: overlay } = input;
       const inbox_id = queued === undefined ? {} : { inbox_id: queued.id };
-      const recorded = { ...recordedOf(call, request?.key), ...inbox_id };
+      const recorded = { ...recordedOf(call, request?.key), ...inbox_id, ...goal };
       const turn = { prompt, results, model, instructions, overlay, signal, added, hooks, recorded };
       return runTurn(began, session, { ...turn, ...asked, ...(isSent ? { queued } : {}) });
     };

@@ -3,6 +3,7 @@ import type { Message } from "../contract/message.ts";
 import type { Child } from "../turn/budget.ts";
 import { assistantText } from "../turn/tokens.ts";
 import { type Hash, type Placed, rebuild } from "./context.ts";
+import type { GoalRun } from "./goal.ts";
 import { type KeptCompaction, withSystemOf } from "./rewrites.ts";
 import {
   advance,
@@ -74,13 +75,18 @@ function keepState(state: SessionState) {
     requests: [...state.requests],
     inbox: state.inbox.map(({ seq }) => seq),
     messages: [...state.messages],
+    goal: state.goal && keepGoal(state.goal),
     lastText: lastText?.seq ?? 0,
     archived: state.archived,
   } satisfies Record<Exclude<keyof SessionState, Derived>, unknown>;
 }
 
+function keepGoal({ record: _record, setup: _setup, judged, ended, ...goal }: GoalRun) {
+  return { ...goal, judged: judged?.seq ?? 0, ended: ended?.seq ?? 0 };
+}
+
 /** Increase when the fold or this format changes: older checkpoints would restore a wrong state. */
-const VERSION = 5;
+const VERSION = 6;
 const HEAD = `rkat checkpoint ${VERSION} `;
 
 /** Serializes a checkpoint. Two entries tie it to its log: it is ignored for another log or after they changed. */
@@ -129,6 +135,7 @@ export function neededSeqs({ kept }: Checkpoint): readonly number[] {
     ...kept.allowedBy,
     ...kept.heldNotices,
     ...kept.inbox,
+    ...(kept.goal === undefined ? [] : [kept.goal.seq, kept.goal.judged, kept.goal.ended]),
     kept.lastText,
     kept.lastSeq,
     kept.callEntry,
@@ -160,6 +167,8 @@ export function restoreState(
     const body = entryAt(seq)?.body;
     return body?.kind === "approval_answered" ? (body.rules ?? []) : [];
   });
+  const goal = goalOf(kept.goal, entryAt);
+  if (kept.goal !== undefined && goal === undefined) return undefined;
   const { settingsFrom, openCallsSeq, lastText } = kept;
   const calling = messageIn(entryAt(openCallsSeq), openCallsSeq);
   const spoken = messageIn(entryAt(lastText), lastText);
@@ -186,6 +195,7 @@ export function restoreState(
     requests: new Map(kept.requests),
     inbox: recordsAt(kept.inbox, "message_queued", entryAt),
     messages: new Map(kept.messages),
+    goal,
     lastText: spoken?.role === "block_assistant" ? { seq: lastText, text: assistantText(spoken) } : undefined,
   };
   measure(state);
@@ -254,6 +264,15 @@ function compactionsOf({ shownBy }: KeptState, entryAt: EntryAt): readonly KeptC
     return body?.kind === "compacted" ? [{ seq, body, ...record }] : [];
   });
   return records.length === shownBy.length ? records : undefined;
+}
+
+function goalOf(kept: KeptState["goal"], entryAt: EntryAt): GoalRun | undefined {
+  const opening = kept && entryAt(kept.seq)?.body;
+  const setup = opening?.kind === "turn_opened" || opening?.kind === "turn_continued" ? opening.setup : undefined;
+  if (kept === undefined || setup?.goal === undefined) return undefined;
+  const [judged] = recordsAt([kept.judged], "goal_judged", entryAt);
+  const [ended] = recordsAt([kept.ended], "goal_ended", entryAt);
+  return { ...kept, record: setup.goal, setup, judged, ended };
 }
 
 /** A pending approval and its answers, from their entries. */

@@ -35,14 +35,14 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
       return skillEvents(body.message);
     case "turn_opened":
     case "turn_continued": {
-      const { inbox_id: message_id } = body.setup ?? {};
+      const { inbox_id: message_id, goal } = body.setup ?? {};
       const prompt = body.kind === "turn_opened" ? body.message.content : "";
       return [
         {
           type: "run_started",
           session_id: source.sessionId,
           prompt,
-          ...(message_id === undefined ? {} : { message_id }),
+          ...defined({ message_id, goal }),
         },
       ];
     }
@@ -56,6 +56,14 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
       const { id: message_id, why } = body;
       const because = why === undefined ? {} : { why };
       return [{ type: "message_removed", session_id: source.sessionId, message_id, ...because }];
+    }
+    case "goal_judged": {
+      const { kind: _kind, output: _output, stuck: _stuck, by: _by, ...judged } = body;
+      return [{ type: "goal_judged", session_id: source.sessionId, ...judged }];
+    }
+    case "goal_ended": {
+      const { kind: _kind, by: _by, ...ended } = body;
+      return [{ type: "goal_ended", session_id: source.sessionId, ...ended }];
     }
     case "turn_adopted": {
       const { kind: _, ...adoption } = body;

@@ -6,6 +6,7 @@ import {
   type SeqRange,
 } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import { GOAL_PHASES } from "../contract/wire/goal.ts";
 import { OCCURRENCE_PHASES, SCHEDULE_PHASES } from "../contract/wire/schedule.ts";
 import { cutSentences } from "../grounding/cut-sentences.ts";
 import { stemsOf } from "../text/words.ts";
@@ -140,12 +141,15 @@ function withoutIt(
 ): unknown {
   // Most bodies do not contain it, which is seen without visiting their fields.
   const isSaid = how.finds(said);
-  const left = withoutMessages(entry, (seq, message) => {
+  const without = withoutMessages(entry, (seq, message) => {
     const isGone = how.isGone(seq, message) || (how.isEverywhere && isSaid && holds(message, { ...how, isTool }));
     if (!isGone) return message;
     gone.add(seq);
     return empty(message, isTool);
   });
+  const { setup } = Object(without);
+  const isGoalGone = gone.has(entry.seq) && Object(setup).goal !== undefined;
+  const left = isGoalGone ? { ...Object(without), setup: { ...setup, goal: empty(setup.goal, isTool) } } : without;
   const isDerived = !isMessage(entry.body.kind);
   const finds = isSaid && (isDerived || how.isEverywhere) ? how.finds : () => false;
   const cleaned = clean(left, { how: { ...how, finds }, gone, isHoled: gone.size > 0, isTool });
@@ -232,7 +236,7 @@ const KEPT: ReadonlySet<string> = new Set(
   media_type stop_reason reason_type strategy trigger summary_by error_class cause session_id by builtins memory_scope
   policy tool_filter at day superseded native_of remember decision budget_type reshape agent outcome strict class
   terminal_cause_kind error_type selection_type skill_name currency reason_kind selection pending calls call_id child_id parent parent_call until scopes cache operation terminal_status point
-  tool_choice job_id origin when_busy inbox_id target_kind overlap_policy missing_target_policy expression timezone
+  tool_choice job_id goal_id origin when_busy inbox_id target_kind overlap_policy missing_target_policy expression timezone
   due_at_utc start_at_utc end_at_utc occurrence_id failure_class transport`.split(/\s+/u),
 );
 /** Whether a text is the program's own: a known word, an id, or a tool name. */
@@ -267,7 +271,7 @@ const WORDS: ReadonlyMap<string, ReadonlySet<string>> = new Map([
       | EntryBodyOf<"turn_adopted">["reason"]
     )[]),
   ],
-  ["phase", new Set<string>([...SCHEDULE_PHASES, ...OCCURRENCE_PHASES])],
+  ["phase", new Set<string>([...SCHEDULE_PHASES, ...OCCURRENCE_PHASES, ...GOAL_PHASES])],
 ]);
 /** Fields whose items are each a rule. */
 const PATTERNS: ReadonlySet<string> = new Set(["always", "rules", "allow", "ask", "deny"]);

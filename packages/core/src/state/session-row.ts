@@ -1,4 +1,4 @@
-import type { Entry } from "../contract/entry.ts";
+import type { Entry, TurnSetup } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Content } from "../contract/message.ts";
 import type { SessionRow } from "../ports/store.ts";
@@ -39,12 +39,21 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       delete row.has_failed;
       if (row.title === "") row.title = titleOf(body.message.content);
       if (body.setup?.inbox_id !== undefined) countQueued(row, -1);
+      beginGoal(row, body.setup);
       return;
     case "message_queued":
       countQueued(row, 1);
       return;
     case "message_delivered":
       row.message_count += 1;
+      // A message of a goal did not wait.
+      if (body.source.type !== "goal") countQueued(row, -1);
+      return;
+    case "goal_judged":
+      addTo(row, body, timestamp_ms);
+      return;
+    case "goal_ended":
+      row.goal_phase = body.phase;
       countQueued(row, -1);
       return;
     case "message_removed":
@@ -53,6 +62,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
     case "turn_continued":
       row.has_open_turn = true;
       delete row.has_failed;
+      beginGoal(row, body.setup);
       return;
     case "imported":
       row.message_count += 1;
@@ -141,6 +151,12 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
     case "pinned":
       return;
   }
+}
+
+function beginGoal(row: Changing<SessionRow>, setup: TurnSetup | undefined): void {
+  if (setup?.goal === undefined) return;
+  row.goal_phase = "active";
+  countQueued(row, 1);
 }
 
 function countQueued(row: Changing<SessionRow>, change: 1 | -1): void {

@@ -9,6 +9,7 @@ import { isStanding } from "../turn/skills.ts";
 import { assistantText } from "../turn/tokens.ts";
 import { advanceCadence, NO_CADENCE, type Placed, type ShownRef } from "./context.ts";
 import { spanOf } from "./entry-events.ts";
+import { advanceGoal, type GoalRun, isActive } from "./goal.ts";
 import type { KeptCompaction } from "./rewrites.ts";
 import { measure, place, type ShownState, withSystem } from "./shown-state.ts";
 
@@ -89,6 +90,8 @@ export interface SessionState extends ShownState, DelegatedState {
   inbox: readonly QueuedMessage[];
   /** By the ids of the newest messages: 0 while it waits, the seq of the turn that it reached, -1 if it was removed. */
   readonly messages: Map<string, number>;
+  /** The newest goal; undefined before the first. */
+  goal: GoalRun | undefined;
   lastText: { readonly seq: number; readonly text: string } | undefined;
   archived: boolean;
 }
@@ -193,6 +196,7 @@ export function beginState(sessionId: string, [first]: readonly Entry[]): Sessio
     requests: new Map(),
     inbox: [],
     messages: new Map(),
+    goal: undefined,
     lastText: undefined,
     archived: false,
   };
@@ -252,6 +256,7 @@ export function applyAlone(state: SessionState, entry: Entry): boolean {
 /** Applies an entry that only extends the context. */
 export function advance(state: SessionState, entry: Entry): void {
   const { body, seq } = entry;
+  state.goal = advanceGoal(state, entry);
   state.lastSeq = seq + entry.span - 1;
   state.lastEntry = entry;
   state.cadence = advanceCadence(state.cadence, body);
@@ -293,6 +298,9 @@ export function advance(state: SessionState, entry: Entry): void {
       return;
     case "message_removed":
       leaveInbox(state, body.id, -1);
+      return;
+    case "goal_judged":
+      if (body.usage !== undefined) count(state, body.usage);
       return;
     case "turn_released":
       changeTurn(state, { isReleased: true });
@@ -413,6 +421,7 @@ export function advance(state: SessionState, entry: Entry): void {
       state.callEntry = entry;
       changeTurn(state, { isCalling: true });
       return;
+    case "goal_ended":
     case "seqs_skipped":
     case "compaction_undone":
     case "expanded":
@@ -468,6 +477,11 @@ export function inOrder(inbox: SessionState["inbox"]): readonly QueuedMessage[] 
 export function isFree(state: SessionState): boolean {
   // The client of a turn that ended with its calls sends their results in the next one.
   return !isUnfinished(state) && !isWaiting(state) && state.pending.length === 0 && !state.archived;
+}
+
+/** Whether something begins the next turn as soon as the session is free: a message, or its goal. */
+export function hasNext({ inbox, goal }: Pick<SessionState, "inbox" | "goal">): boolean {
+  return inbox.length > 0 || isActive(goal);
 }
 
 /** Whether the newest turn has not ended, or its structured output is still to be extracted. */

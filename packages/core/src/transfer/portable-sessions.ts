@@ -8,6 +8,7 @@ import type { BlobStore, Store } from "../ports/store.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import { appendEntries as appendToSession, type LiveSessions } from "../sessions/live-sessions.ts";
 import { rowOf } from "../sessions/session-reader.ts";
+import { isActive } from "../state/goal.ts";
 import {
   appendEntries,
   blobsNamedIn,
@@ -172,8 +173,12 @@ async function finish({ store, live, clock, memory }: PortableParts, id: string,
     id: body.id,
     why: IMPORTED,
   }));
-  if (waiting.length > 0) await appendToSession(store.log, session, waiting);
+  const { goal } = session.state;
+  const { goal_id = "" } = goal?.record ?? {};
+  const ending = { kind: "goal_ended" as const, goal_id, phase: "cancelled" as const, reason: IMPORTED };
+  const ended = isActive(goal) ? [ending] : [];
+  if (waiting.length + ended.length > 0) await appendToSession(store.log, session, [...waiting, ...ended]);
   memory?.indexLater(session.state);
 }
 
-const IMPORTED = "it waited in the session that was imported";
+const IMPORTED = "it is of the session that was imported";

@@ -7,10 +7,12 @@ import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ToolChoice } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Hash } from "../state/context.ts";
+import { isTurnOf } from "../state/goal.ts";
 import { foldAhead, type SessionState } from "../state/session-state.ts";
 import type { WholeState } from "../state/whole-state.ts";
 import type { Approvals } from "./approval.ts";
 import { readBudget, spentIn } from "./budget.ts";
+import { dollarsOf } from "./cost.ts";
 import type { Hooks } from "./hooks.ts";
 import type { CheckInWorker } from "./json-schema.ts";
 import type { CallLimits } from "./model-call.ts";
@@ -103,9 +105,26 @@ export function progressOf({ turn, updatedAtMs }: Pick<SessionState, "turn" | "u
   };
 }
 
+/** The limits of a turn: those of its session, and what is left of those of its goal. */
+function limitsOf({ setup }: Turn, { settings, goal }: Pick<SessionState, "settings" | "goal">, startedMs: number) {
+  const { budget_limits: limits } = settings;
+  const isOwn = goal !== undefined && (setup.goal?.goal_id === goal.record.goal_id || isTurnOf(goal, setup));
+  const own = isOwn ? goal.record : setup.goal;
+  const { max_cost, max_duration_ms } = own ?? {};
+  const least = (one: number | undefined, other: number | undefined) =>
+    one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
+  const before = isOwn ? dollarsOf(goal.nanosBefore) : 0;
+  const leftMs = max_duration_ms && Math.max(1, max_duration_ms - (isOwn ? startedMs - goal.startedAtMs : 0));
+  return {
+    ...limits,
+    max_cost: least(limits.max_cost, max_cost && before + max_cost),
+    max_duration_ms: least(limits.max_duration_ms, leftMs),
+  };
+}
+
 export function createRun(turn: Turn, before?: Progress): Run {
   const startedMs = turn.clock.now() - (before?.elapsed_ms ?? 0);
-  const durationMs = turn.state.settings.budget_limits.max_duration_ms ?? Number.POSITIVE_INFINITY;
+  const durationMs = limitsOf(turn, turn.state, startedMs).max_duration_ms ?? Number.POSITIVE_INFINITY;
   return {
     turn,
     startedMs,
@@ -124,9 +143,9 @@ export function createRun(turn: Turn, before?: Progress): Run {
 export function checkBudget(run: Run, unsaved: EntryBody[]): BudgetType | undefined {
   const { state, policy, clock } = run.turn;
   const ahead = foldAhead(state, unsaved);
-  const { warned, settings } = ahead;
+  const { warned } = ahead;
   const spent = { ...spentIn(ahead), elapsedMs: clock.now() - run.startedMs };
-  const reading = readBudget(settings.budget_limits, spent, { at: policy.warnAt, given: warned });
+  const reading = readBudget(limitsOf(run.turn, ahead, run.startedMs), spent, { at: policy.warnAt, given: warned });
   for (const event of reading.warnings) unsaved.push({ kind: "event", event });
   return reading.exhausted;
 }

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ERRORS } from "@rkat/core/contract/error";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openRuntime } from "@rkat/node/open-runtime";
 import { describe, expect, it } from "vitest";
@@ -42,6 +43,19 @@ describe("rkat chat from a pipe", () => {
       /\nCurrent model: offline \(offline\)\. \/model NAME switches to another\.\nThe next prompt starts/,
     );
     expect(stderr).toMatch(/\nThe next turn uses openai\/gpt-5\.\nCome back with: .*\nError: no key for openai/);
+  });
+
+  it("[Q3] works on a prompt until /goal or --until is reached, shows the goal, and fails where it is not", async () => {
+    const input = "/goal !true\nSay hello.\n/goal\n/goal end";
+    const { code, stderr } = await run(["chat", "-t", "full"], { env, input });
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("The next prompt works until") });
+    expect(stderr.match(/Goal reached, turn 1 of 20: true \(exit code 0\)\./g)).toHaveLength(2);
+    const said = await run(["run", "Say hello.", "-t", "full", "--until", "false", "--goal-turns", "1", "--json"], {
+      env,
+    });
+    expect(said.code).toBe(ERRORS.BUDGET_EXHAUSTED.exit);
+    expect(JSON.parse(said.stdout)).toMatchObject({ goal: { phase: "budget", turns: 1, until: { command: "false" } } });
+    expect(said.stderr).toContain("The goal is not reached after 1 turn; budget: it has had its 1 turns.");
   });
 
   it("refuses a command that is not there, and takes a path for a prompt", async () => {

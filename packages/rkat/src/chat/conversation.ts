@@ -17,6 +17,7 @@ import {
   watchTurn,
   withSessionRef,
 } from "../commands/start-turn.ts";
+import { fieldsOf } from "../flags.ts";
 import { alignColumns, createPaint, grouped, type Io, oneLine } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -93,6 +94,8 @@ export interface Conversation {
   useModel(name: string): void;
   status(): Promise<ChatStatus>;
   useSkill(name: string): void;
+  /** The next prompt works until it is reached. */
+  useGoal(goal: Pick<RunFlags, "until" | "untilTrue">): void;
 }
 
 export interface ChatStart {
@@ -127,17 +130,20 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   let spent: ChatStatus["usage"];
   // Flags change a resumed session once.
   let skills: readonly object[] = [];
+  let goal: Parameters<Conversation["useGoal"]>[0] = {};
   let change = sessionId === undefined ? toolChange(flags) : turnChange(flags, outputSchema);
   // Notes from before the session existed.
   let mentioned: readonly string[] = [];
   const startTurn = async (prompt: Content, signal: AbortSignal) => {
     if (sessionId !== undefined) {
-      const loading = skills.length === 0 ? change : { ...change, skill_refs: skills };
+      const aimed = { ...change, ...fieldsOf("startTurn", goal) };
+      const loading = skills.length === 0 ? aimed : { ...aimed, skill_refs: skills };
       // Another process may run a turn of it; hooks of one turn are not kept, so such a turn cannot wait.
       const waiting = loading.hooks_override === undefined ? { when_busy: "queue", ...loading } : loading;
       return resumeSession(opened, { sessionId, prompt, change: waiting, signal, ...attended });
     }
-    const wanted = { ...flags, ...(model === undefined ? {} : { model }), skill: [...flags.skill, ...skills] };
+    const named = model === undefined ? {} : { model };
+    const wanted = { ...flags, ...named, ...goal, skill: [...flags.skill, ...skills] };
     const introduced = (await agent?.introduce(wanted)) ?? wanted;
     return startSession(opened, { prompt, flags: introduced, outputSchema, signal, ...attended });
   };
@@ -170,6 +176,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
           sessionId = event.session_id;
           change = toolChange(flags);
           skills = [];
+          goal = {};
           mentioned = [];
         },
       }).catch(async (thrown: unknown) => {
@@ -214,6 +221,9 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
     },
     useSkill: (skill_name) => {
       skills = [...skills, { skill_name }];
+    },
+    useGoal: (given) => {
+      goal = given;
     },
     useModel: (name) => {
       model = name;

@@ -9,6 +9,7 @@ import { attempt, compactedLines, undoCompaction } from "../commands/compact.ts"
 import { showCompaction } from "../commands/compaction-views.ts";
 import { searchAndShow, statusLines } from "../commands/memory.ts";
 import { agentsHere, keyNote, priceText, skillLines } from "../commands/overview.ts";
+import { goalText } from "../commands/session-views.ts";
 import { ageSince, alignColumns, counted, createPaint, grouped, oneLine } from "../io.ts";
 import type { Candidate } from "../prompts.ts";
 import { contextBar } from "./context-strip.ts";
@@ -152,6 +153,24 @@ const OTHER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     run: showHelp,
   },
   quit: { meaning: "end; Ctrl-D does, too", endsChat: true, run: async () => {} },
+};
+
+const GOAL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
+  goal: {
+    takes: "[!COMMAND|SENTENCE|end]",
+    meaning:
+      "work on the next prompt until the command exits with 0, or the sentence holds; without one, show the goal",
+    run: async (chat, rest) => {
+      const { runtime } = chat.opened;
+      if (rest !== "" && rest !== "end") {
+        chat.conversation.useGoal(rest.startsWith("!") ? { until: rest.slice(1) } : { untilTrue: rest });
+        return printNote(chat, "The next prompt works until this is reached; Ctrl-C ends it.");
+      }
+      const about = { session_id: currentOf(chat) };
+      const { goal } = await runtime.dispatch(rest === "end" ? "endGoal" : "readSession", about);
+      return printNote(chat, goal === undefined ? "There is no goal." : `Goal ${goalText(goal)}.`);
+    },
+  },
 };
 
 const MODEL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
@@ -323,7 +342,7 @@ function agentCommandRows(): readonly (readonly [name: string, meaning: string])
 
 /** The commands in the groups that the help has. */
 const GROUPS: Readonly<Record<string, Readonly<Record<string, SlashCommand>>>> = {
-  Sessions: SESSION_COMMANDS,
+  Sessions: { ...SESSION_COMMANDS, ...GOAL_COMMANDS },
   "Who answers": { ...MODEL_COMMANDS, ...AGENTS_COMMANDS, ...SKILL_COMMANDS },
   Answers: ANSWER_COMMANDS,
   "Context and memory": { ...COMPACTION_COMMANDS, ...MEMORY_COMMANDS },

@@ -44,6 +44,8 @@ export interface RunFlags {
   readonly stdin: StdinMode;
   readonly file: readonly string[];
   readonly resume?: string;
+  readonly until?: string;
+  readonly untilTrue?: string;
   readonly compactThreshold?: number;
   readonly evict?: boolean;
   readonly evictAt?: number;
@@ -62,6 +64,7 @@ export function runFlags(own: readonly Option[]): readonly Option[] {
       "provider_params",
     ],
     "Budgets (the turn ends gracefully, its text is kept)": ["budget_limits", "max_turns", "max_tokens"],
+    "Goal (further turns until it is reached)": ["goal"],
     Tools: [
       "tool_preset",
       new Option("--yolo", "the same as --tools full").conflicts("tools"),

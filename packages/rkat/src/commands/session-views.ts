@@ -6,6 +6,7 @@ import type { Cost } from "@rkat/core/contract/money";
 import type { OperationOutput } from "@rkat/core/contract/operations";
 import type { SessionContext, SessionInfo, SessionSummary } from "@rkat/core/contract/session-info";
 import type { EventPage } from "@rkat/core/contract/session-operations";
+import type { GoalState } from "@rkat/core/contract/wire/goal";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
 import { withoutControls } from "@rkat/core/text/terminal-text";
 import { formatSessionRef } from "@rkat/server/http/events";
@@ -49,6 +50,7 @@ export async function showSession(
     ["session", info.session_id],
     ["state", info.state],
     ...(info.unfinished_turn === undefined ? [] : [["unfinished", unfinishedText(info.unfinished_turn)]]),
+    ...(info.goal === undefined ? [] : [["goal", goalText(info.goal)]]),
     ["model", `${info.model} (${info.provider})`],
     ["messages", grouped(info.message_count)],
     ["tokens", grouped(info.total_tokens)],
@@ -67,6 +69,11 @@ export async function showSession(
   const resume = `rkat resume ${shortId(session_id)}`;
   const finish = info.unfinished_turn === undefined ? "" : `Finish its turn with: ${resume}${storeFlag}. `;
   print(io, paint.dim(`${finish}Resume with: ${resume} PROMPT${storeFlag}`));
+}
+
+export function goalText({ until, phase, turns, max_turns, reason = "not judged yet" }: GoalState): string {
+  const words = Object.values(until).join("");
+  return withoutControls(`${phase.replace("_", " ")}, turn ${turns} of ${max_turns}: ${words} (${reason})`);
 }
 
 function unfinishedText({ since, attempt, missing }: NonNullable<SessionInfo["unfinished_turn"]>): string {

@@ -24,6 +24,7 @@ import { importRow } from "../transfer/session-import.ts";
 import { exportRow } from "../transfer/session-transfer.ts";
 import {
   type EventsFlags,
+  goalText,
   kindIn,
   messageText,
   printEvents,
@@ -169,6 +170,11 @@ export const sessionRows: readonly CommandRow[] = [
     examples: [["rkat session unqueue last 0199…", "the message, by its id as in rkat session inbox"]],
     json: withId,
     view: (_, { id }) => `Removed from the inbox of ${shortId(id)}.`,
+  }),
+  operation("session end-goal SESSION", "endGoal", {
+    examples: [["rkat session end-goal last", "a turn that runs is finished, and no further one begins"]],
+    json: withId,
+    view: ({ goal }) => `Goal ${goalText(goal)}.`,
   }),
   operation("session inject SESSION TEXT…", "injectContext", {
     examples: [['rkat session inject last "The build is green again."', "runs no turn"]],

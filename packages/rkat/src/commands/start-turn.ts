@@ -11,7 +11,7 @@ import { type EventsUntil, streamOf } from "@rkat/core/sessions/session-handle";
 import { withoutControls } from "@rkat/core/text/terminal-text";
 import { formatSessionRef } from "@rkat/server/http/events";
 import { fieldFlags, fieldsOf } from "../flags.ts";
-import { grouped } from "../io.ts";
+import { counted, grouped } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { type RunFlags, sessionFields, turnFields } from "./run-flags.ts";
 import type { TurnView } from "./turn-view.ts";
@@ -201,7 +201,12 @@ export function judge(
   result: RunResult,
   limits: Limits | undefined,
 ): { readonly exit: number; readonly sentence?: string } {
-  const { terminal_cause_kind: cause, extraction_error: extraction } = result;
+  const { terminal_cause_kind: cause, extraction_error: extraction, goal } = result;
+  if (goal !== undefined && goal.phase !== "reached") {
+    const why = withoutControls(`${goal.phase.replace("_", " ")}: ${goal.reason}`);
+    const { exit } = goal.phase === "budget" ? ERRORS.BUDGET_EXHAUSTED : ERRORS.AGENT_ERROR;
+    return { exit, sentence: `The goal is not reached after ${counted(goal.turns, "turn")}; ${why}.` };
+  }
   if (cause === "budget_exhausted") {
     return { exit: ERRORS.BUDGET_EXHAUSTED.exit, sentence: `Stopped: ${budgetName(result, limits)} is used up.` };
   }

@@ -52,6 +52,24 @@ EVENTS: dict[str, EventRow] = {
             "message_id": (str,),
         },
     ),
+    "goal_judged": EventRow(
+        "the condition of the goal was judged",
+        {
+            "session_id": (str,),
+            "goal_id": (str,),
+            "met": (bool,),
+            "reason": (str,),
+        },
+    ),
+    "goal_ended": EventRow(
+        "the goal starts no further turns",
+        {
+            "session_id": (str,),
+            "goal_id": (str,),
+            "phase": (str,),
+            "reason": (str,),
+        },
+    ),
     "turn_adopted": EventRow(
         "another process continues the turn",
         {

@@ -570,6 +570,12 @@ class SessionMethods(Handle):
         """
         await self._request("session/inbox_remove", message_id=message_id)
 
+    async def end_goal(self) -> results.GoalState:
+        """End the goal of a session: a turn that runs is finished, and no further one begins."""
+        answer = await self._request("session/goal_end")
+        goal: results.GoalState = answer["goal"]
+        return goal
+
     async def export(self, *, after: int | None = None, limit: int | None = None) -> results.ExportSessionResult:
         """Read a session's whole log, a page at a time, to be imported elsewhere as the same session.
 

@@ -221,6 +221,19 @@ class PermissionRules(TypedDict, total=False):
     """What happens to shell and patch calls without a matching rule; by default, allow."""
 
 
+class Goal(TypedDict):
+    """`goal` of `SessionOptions`."""
+
+    until: Mapping[str, Any]
+    """The condition: {command} or {sentence}."""
+    max_turns: NotRequired[int]
+    """Turns, the first one included."""
+    max_cost: NotRequired[float]
+    """US dollars for its turns and judgements, such as 0.5."""
+    max_duration: NotRequired[str | CreateScheduleEvery]
+    """Time from its beginning on, such as 30m, 2h."""
+
+
 class CompactionSettings(TypedDict, total=False):
     """`compaction` of `SessionOptions`."""
 
@@ -303,6 +316,10 @@ class SessionOptions(TypedDict, total=False):
     """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""
     structured_output_retries: int
     """How often an answer that does not match output_schema is requested again, 0 to 10; 2 by default."""
+    goal: Goal
+    """Further turns after this one until a condition holds or a limit is met: {until, max_turns, max_cost,
+    max_duration}.
+    """
     max_turns: int
     """Model calls in the turn."""
     budget_limits: BudgetLimits
@@ -454,6 +471,10 @@ class TurnOptions(TypedDict, total=False):
     """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""
     structured_output_retries: int
     """How often an answer that does not match output_schema is requested again, 0 to 10; 2 by default."""
+    goal: Goal
+    """Further turns after this one until a condition holds or a limit is met: {until, max_turns, max_cost,
+    max_duration}.
+    """
     tool_results: Sequence[TurnOptionsToolResult]
     """The results of all pending_calls of the turn before; the prompt may be empty then."""
     turn_output_schema: Mapping[str, Any]
@@ -500,6 +521,7 @@ WIRE_NAMES: dict[str, str] = {"tool_overlay": "flow_tool_overlay"}
 INSIDE: dict[str, type] = {
     "hooks_override": HooksOverride,
     "permissions": PermissionRules,
+    "goal": Goal,
     "budget_limits": BudgetLimits,
     "compaction": CompactionSettings,
     "change_settings": TurnOptionsChangeSettings,

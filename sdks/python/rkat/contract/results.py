@@ -110,6 +110,41 @@ class ExtractionError(TypedDict):
     """What does not match."""
 
 
+GoalPhase: TypeAlias = Literal[
+    "active",
+    "reached",
+    "budget",
+    "no_progress",
+    "paused",
+    "failed",
+    "interrupted",
+    "cancelled",
+]
+
+
+class GoalState(TypedDict):
+    """`goal` of `RunResult`."""
+
+    goal_id: str
+    """Its id."""
+    until: dict[str, Any]
+    """The condition: {command} or {sentence}."""
+    max_turns: int
+    """The limit of turns."""
+    max_cost: NotRequired[float]
+    """The limit in US dollars."""
+    max_duration_ms: NotRequired[float]
+    """The limit of time, in milliseconds."""
+    phase: GoalPhase
+    """Active, or how it ended: reached · budget, a limit was met · no_progress, the same judgement three times and
+    nothing new done · paused, its caller may not run turns now · failed · interrupted · cancelled.
+    """
+    turns: int
+    """Its turns so far."""
+    reason: NotRequired[str]
+    """Why it ended, or the newest judgement; absent before the first."""
+
+
 class RunResult(TypedDict):
     """What `startTurn` answers."""
 
@@ -138,6 +173,8 @@ class RunResult(TypedDict):
     """The result that matches output_schema."""
     extraction_error: NotRequired[ExtractionError]
     """Why there is no structured_output although one was requested."""
+    goal: NotRequired[GoalState]
+    """How the goal of the turn ended; the rest is about its last turn."""
 
 
 SessionInfoState: TypeAlias = Literal[
@@ -222,6 +259,8 @@ class SessionInfo(TypedDict):
     """Its limits; absent without any, and for sessions of versions that did not record them."""
     unfinished_turn: NotRequired[SessionInfoUnfinishedTurn]
     """The turn whose process ended before it did; turn/finish continues it; absent where there is none."""
+    goal: NotRequired[GoalState]
+    """Its newest goal; absent where there was none."""
     last_assistant_text: NotRequired[str]
     """The last text of the assistant."""
     session_compaction_cadence: NotRequired[CompactionCadence]
@@ -255,6 +294,10 @@ class SessionSummary(TypedDict):
     """Its model."""
     labels: NotRequired[dict[str, str]]
     """Its labels."""
+    goal_phase: NotRequired[GoalPhase]
+    """Active, or how it ended: reached · budget, a limit was met · no_progress, the same judgement three times and
+    nothing new done · paused, its caller may not run turns now · failed · interrupted · cancelled.
+    """
     title: str
     """The beginning of the user's first message; empty before."""
 
@@ -310,7 +353,7 @@ class InboxSource(TypedDict):
     type: Literal["user", "job", "goal", "session", "schedule"]
     """User, or what sent it on its own."""
     id: NotRequired[str]
-    """The id of that job, session or schedule."""
+    """The id of that job, goal, session or schedule."""
 
 
 class ReadInbox(TypedDict):

@@ -24,12 +24,11 @@ def delivery_of_hybrid(hybrid: object) -> Delivery:
     """A turn's event over JSON-RPC: the event's fields beside those of its envelope."""
     if not isinstance(hybrid, dict):
         return Delivery(0, 0, _malformed("an event that is no object", hybrid))
-    event = {field: value for field, value in hybrid.items() if field not in _ENVELOPE}
-    payload = event.get("payload")
-    # Unless the event has a field of that name itself, it is the event once more.
-    if isinstance(payload, dict) and payload.get("type") == event.get("type"):
-        del event["payload"]
-    return _delivery(hybrid, event)
+    payload = hybrid.get("payload")
+    # It is the event once more, unless the event has a field of that name itself.
+    if isinstance(payload, dict) and payload.get("type") == hybrid.get("type"):
+        return _delivery(hybrid, payload)
+    return _delivery(hybrid, {field: value for field, value in hybrid.items() if field not in _ENVELOPE})
 
 
 def delivery_of_envelope(envelope: object) -> Delivery:

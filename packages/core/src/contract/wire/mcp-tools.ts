@@ -8,6 +8,7 @@ import { PermissionRules } from "../permission.ts";
 import { ForkReplacing, RewriteMessage } from "../rewrite.ts";
 import { created, z } from "../schema.ts";
 import { AT_CREATION, FurtherTurn, NewSession, SessionId } from "../session.ts";
+import { Goal } from "./goal.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
 interface ObjectSchema {
@@ -31,6 +32,7 @@ const PLAIN: readonly core.$ZodType[] = [
   SkillRef,
   PermissionRules,
   CompactionSettings,
+  Goal,
   ForkReplacing.replacement,
 ];
 const UNTOLD_KEYWORDS = ["examples", "minLength", "maxLength", "maxItems", "propertyNames"];
