@@ -12,13 +12,13 @@ const FOLDER_LINES_MIN = 400;
 
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
-  core: 62_330,
+  core: 62_254,
   node: 14_776,
   postgres: 3_483,
-  server: 13_561,
+  server: 13_559,
   client: 1_420,
   create: 80,
-  rkat: 17_710,
+  rkat: 17_690,
   conformance: 4_578,
   console: 7_000,
 };
