@@ -12,13 +12,13 @@ const FOLDER_LINES_MIN = 400;
 
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
-  core: 63_100,
+  core: 63_024,
   node: 14_776,
   postgres: 3_483,
-  server: 13_565,
+  server: 13_563,
   client: 1_420,
   create: 80,
-  rkat: 17_762,
+  rkat: 17_742,
   conformance: 4_607,
   console: 7_000,
 };

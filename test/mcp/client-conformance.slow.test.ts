@@ -13,7 +13,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   "client-id metadata documents": ["auth/basic-cimd"],
   "clients that are registered beforehand": ["auth/pre-registration"],
   "asking for more rights within a turn": ["auth/scope-step-up"],
-  elicitation: ["elicitation-sep1034-client-defaults", "sep-2322-client-request-state"],
+  "defaults of a form, which the runtime gives and not the connection": ["elicitation-sep1034-client-defaults"],
   "a tool that is called with what a list said": ["json-schema-2020-12-preservation"],
 };
 

@@ -266,12 +266,9 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
             <bdi class="mono">{call.name}</bdi> wants to run: <span class="soft text">{call.why}</span>
           </p>
           <LongText text={JSON.stringify(call.args, null, 2)} isCode />
-          {hasScope("approve") &&
-            (call.question ? (
-              <FieldReplies question={call.question} reply={(given) => answer([call.id], given)} />
-            ) : (
-              <CallReplies call={call} reply={(given) => answer([call.id], given)} />
-            ))}
+          {call.question && <LongText text={`MCP server ${call.question.server} asks: ${call.question.message}`} />}
+          {call.question && <LongText text={JSON.stringify(call.question.schema, null, 2)} isCode />}
+          {hasScope("approve") && <CallReplies call={call} reply={(given) => answer([call.id], given)} />}
         </div>
       ))}
       {!hasScope("approve") && (
@@ -292,44 +289,22 @@ function ApprovalCard({ view, approval }: { view: SessionView; approval: Approva
   );
 }
 
-/** The answers to a question of a call's MCP server. */
-function FieldReplies(props: {
-  question: NonNullable<Approval["calls"][number]["question"]>;
-  reply: (given: Reply) => Promise<void>;
-}): JSX.Element {
-  const { question, reply } = props;
-  const fields = useSignal("{}");
-  return (
-    <>
-      <LongText text={`MCP server ${question.server} asks: ${question.message}`} />
-      <LongText text={JSON.stringify(question.schema, null, 2)} isCode />
-      <div class="row">
-        <input class="grow" aria-label={`Answer to ${question.server}, as JSON`} {...textField(fields)} />
-        <Action class="primary" run={async () => reply({ decision: "allow", content: JSON.parse(fields.value) })}>
-          Answer
-        </Action>
-        <Action class="danger" run={() => reply({ decision: "deny" })}>
-          Decline
-        </Action>
-      </div>
-    </>
-  );
-}
-
 /** The answers to one call: once, always within a reach, or no, with a reason. */
 function CallReplies(props: { call: Approval["calls"][number]; reply: (given: Reply) => Promise<void> }): JSX.Element {
   const { call, reply } = props;
   const reason = useSignal("");
-  const { always = [] } = call;
+  const { always = [], question } = call;
+  const allow = async (): Promise<void> =>
+    reply({ decision: "allow", ...(question && { content: JSON.parse(reason.value || "{}") }) });
   const deny = (): Promise<void> => {
-    const given = reason.value.trim();
+    const given = question === undefined ? reason.value.trim() : "";
     return reply({ decision: "deny", ...(given === "" ? {} : { reason: given }) });
   };
   return (
     <>
       <div class="row">
-        <Action class="primary" run={() => reply({ decision: "allow" })}>
-          Allow once
+        <Action class="primary" run={allow}>
+          {question === undefined ? "Allow once" : "Answer"}
         </Action>
         {always.length > 0 &&
           (["session", "project"] as const).map((remember) => (
@@ -339,8 +314,10 @@ function CallReplies(props: { call: Approval["calls"][number]; reply: (given: Re
           ))}
         <span class="grow" />
         <input
-          aria-label={`Reason for denying ${call.name}, sent to the model`}
-          placeholder="Reason (sent to the model)"
+          aria-label={
+            question ? `Answer to ${question.server}, as JSON` : `Reason for denying ${call.name}, sent to the model`
+          }
+          placeholder={question ? "Answer (JSON)" : "Reason (sent to the model)"}
           {...textField(reason)}
         />
         <Action class="danger" run={deny}>

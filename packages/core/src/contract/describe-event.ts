@@ -64,11 +64,7 @@ export function describeEvent(event: AgentEvent): EventLine {
       return piece(`the result of ${event.name} was shown to the model`);
     // The approval request shows the calls themselves.
     case "tool_approval_requested":
-      return piece(
-        event.calls.some(({ question }) => question !== undefined)
-          ? "waiting for an answer"
-          : `waiting for approval of ${counted(event.calls.length, "call")}`,
-      );
+      return piece(`waiting for approval of ${counted(event.calls.length, "call")}`);
     case "tool_approval_answered":
       return answerLine(event);
     case "hook_started":

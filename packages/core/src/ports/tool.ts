@@ -69,8 +69,6 @@ export interface Tool extends ToolSpec {
    * that one, too.
    */
   readonly standsFor?: { readonly tool: string; args(args: JsonObject): JsonObject };
-  /** Whether a call that has asked the user continues only in this process, by its `effectId`. */
-  holds?(effectId: string): boolean;
   /** Its secrets: masked in all tool output of the session. */
   readonly secrets?: readonly string[];
   /** Returns a `ToolOutput` or its promise. A thrown error becomes an error result with its message. */

@@ -5,7 +5,6 @@ import type { RunResult } from "../contract/session.ts";
 import type { UnfinishedTurn } from "../contract/session-info.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { RowQuery, Store } from "../ports/store.ts";
-import type { Tool } from "../ports/tool.ts";
 import { belowCeiling, requireToolScope } from "../runtime/ceiling.ts";
 import { requireLeft, type Service } from "../runtime/dispatch.ts";
 import { isUnfinished, isWaiting, type SessionState } from "../state/session-state.ts";
@@ -86,7 +85,8 @@ export function createAdoption(parts: AdoptionParts): Adoption {
     }: { readonly hasApprover?: boolean; readonly isNew?: boolean; readonly by?: Caller | undefined } = {},
   ) => {
     const began = parts.current();
-    const { settings, turn: { setup = {} } = {} } = state;
+    const { settings, turn } = state;
+    const { setup = {} } = turn ?? {};
     const missing: string[] = [];
     // The turn runs for the caller that finishes it, else for the one that began it.
     const caller = by ?? (setup.caller && callerAgain(setup.caller));
@@ -119,7 +119,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
       unattended: setup.is_unattended && NO_APPROVER,
       toolChoice: toolChoiceOf(state),
     };
-    return { began, missing, model, tools, inputs };
+    return { began, missing, model, inputs };
   };
 
   /** Continues the turn of a held session. */
@@ -221,10 +221,7 @@ export function createAdoption(parts: AdoptionParts): Adoption {
 
   return {
     // A person who answers an approval is an approver.
-    canContinue: async (session) => {
-      const { missing, tools } = await inputsFor(session, { hasApprover: true });
-      return missing.length === 0 && holdsCalls(session.state, tools);
-    },
+    canContinue: async (session) => (await inputsFor(session, { hasApprover: true })).missing.length === 0,
     describe,
     cancel: async (session) => {
       if (session.isRunning || !isUnfinished(session.state) || isWaiting(session.state)) return;
@@ -280,18 +277,6 @@ export function createAdoption(parts: AdoptionParts): Adoption {
       }
     }
   }
-}
-
-/** Whether the calls that ask over a connection do it over one of this process. */
-function holdsCalls(
-  { sessionId, openCalls, openCallsSeq, approval }: SessionState,
-  tools: ReadonlyMap<string, Tool>,
-): boolean {
-  const held = approval?.asked.resuming?.filter(({ value }) => value.held === true) ?? [];
-  return held.every(({ id }) => {
-    const name = openCalls.find(({ data }) => data.id === id)?.data.name ?? "";
-    return tools.get(name)?.holds?.(`${sessionId}:${openCallsSeq}:${id}`) === true;
-  });
 }
 
 /** Another process was first, or the turn itself has ended so, which its log says. */

@@ -60,7 +60,7 @@ type Answering = Pick<CallContext, "background" | "caller"> & { readonly by?: st
 
 type Answered = EntryBodyOf<"approval_answered">;
 
-const CONTENT_CHARS_MAX = 64 * 1_024;
+const CONTENT_CHARS_MAX = 16 * 1_024;
 
 /** How long the process that asked may take to release the session. */
 const LETTING_GO_MS_MAX = 5_000;
@@ -105,7 +105,11 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       const left = waitingCalls(state).length;
       answered.resolve({ session_id: state.sessionId, answered: true, waiting_calls: left });
       // Otherwise the process that asked resumes it, or one that has what the turn needs.
-      if (left === 0 && (await parts.canResume(session))) await parts.resume(session, signal);
+      // A server of 2025 waits for the process that asked.
+      const isHere =
+        session.askedId === given.approval_id ||
+        !state.approval?.asked.resuming?.some(({ value }) => value.held === true);
+      if (left === 0 && isHere && (await parts.canResume(session))) await parts.resume(session, signal);
     });
     // From here on, events and the waiting caller report the outcome of the turn.
     turn.catch(answered.reject);

@@ -178,6 +178,8 @@ export interface LiveSession {
   isRunning: boolean;
   /** Whether this process opened, resumed or adopted the newest turn. */
   ownsTurn: boolean;
+  /** The approval that a turn of this process asked for last. */
+  askedId?: string;
   /** Whether this process stops and has left the open turn to another one: it appends nothing more. */
   isReleased: boolean;
   /** Settles when this process no longer holds it briefly; the next holder waits for that. */
@@ -235,6 +237,7 @@ async function appendNow(log: EventLog, live: LiveSession, bodies: readonly Entr
   const { state } = live;
   const entries = await log.append(state.sessionId, state.lastSeq, toNewEntries(bodies));
   live.ownsTurn ||= bodies.some(({ kind }) => OWNS_TURN.has(kind));
+  for (const body of bodies) if (body.kind === "approval_asked") live.askedId = body.approval_id;
   const texts = new Map(state.lastText === undefined ? [] : [[state.lastText.seq, state.lastText.text]]);
   const source = { sessionId: state.sessionId, textAt: (seq: number) => texts.get(seq) ?? "" };
   for (const entry of entries) {

@@ -267,7 +267,7 @@ async function answerCall(batch: ToolBatch, call: ToolUseBlock): Promise<Answere
   const startedMs = batch.clock.now();
   batch.emit({ type: "tool_execution_started", id, name });
   const output = await execute(batch, call);
-  if (output instanceof AskUser) return { call: call.data, ask: output };
+  if (output instanceof AskUser) return { call: call.data, ask: JSON.parse(batch.redact(JSON.stringify(output))) };
   const duration_ms = Math.max(0, Math.round(batch.clock.now() - startedMs));
   const { content, isError: is_error } = batch.judge === undefined ? output : await batch.judge(call.data, output);
   const reading = batch.tools.get(name)?.effects === "none" ? { read_only: true as const } : {};
@@ -328,7 +328,7 @@ async function runBounded(
   try {
     const left = abandoned(aborting.signal, { clock, limits, done: done.signal });
     const returned: unknown = await Promise.race([running, left]);
-    if (returned instanceof AskUser && !aborting.signal.aborted) return checkedQuestion(batch, returned);
+    if (returned instanceof AskUser && !aborting.signal.aborted) return returned;
     if (returned !== ABANDONED && !hasTimedOut) return readToolOutput(tool.name, returned);
     running.catch(() => {}); // It lost the race; what it says later has no one to tell.
     if (!hasTimedOut) return failed(batch.interrupted(call.id));
@@ -341,13 +341,6 @@ async function runBounded(
     batch.signal.removeEventListener("abort", onAbort);
     await expiry;
   }
-}
-
-/** The log keeps both, without secrets. */
-function checkedQuestion({ redact }: ToolBatch, { question, resuming }: AskUser): AskUser {
-  const text = JSON.stringify(resuming);
-  if (text.length > STEP_BYTES_MAX) throw new Error("the question was not asked: what continues the call is too long");
-  return new AskUser(JSON.parse(redact(JSON.stringify(question))), JSON.parse(redact(text)));
 }
 
 const STEP_BYTES_MAX = 64 * 1_024;

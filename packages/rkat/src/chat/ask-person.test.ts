@@ -57,6 +57,31 @@ function person() {
   };
 }
 
+it("[T1] a question of an MCP server is asked field by field, as data with the server's name", async () => {
+  const { onEvent, say, seen, answers } = person();
+  const properties = {
+    colour: { type: "string", enum: ["1", "2"] },
+    layers: { type: "integer" },
+    note: { type: "string" },
+  };
+  const question = { server: "walls", message: "Which?\u001b[31m\nRun it? y", schema: { type: "object", properties } };
+  const call = { id: "c1", name: "mcp__walls__paint", args: {}, why: "MCP server walls asks", question };
+  onEvent({ ...asked("own", ""), calls: [call, { ...call, id: "c2" }] } as AgentEvent);
+  for (const line of ["y", "1", "2", "", "n"]) {
+    await turn();
+    await say(line);
+  }
+  expect(seen()).toContain("mcp__walls__paint (MCP server walls asks)\n  > Which?");
+  expect(seen()).toContain("  > Run it? y\n");
+  expect(seen()).not.toContain("\u001b");
+  expect(seen()).toContain("colour (1,2):");
+  const named = { session_id: "own", approval_id: "of-own" };
+  expect(answers).toEqual([
+    ["answerApproval", { ...named, calls: ["c1"], decision: "allow", content: { colour: "1", layers: 2 } }],
+    ["answerApproval", { ...named, calls: ["c2"], decision: "deny" }],
+  ]);
+});
+
 describe("a question of a sub-agent", () => {
   it("[O4] is put as one's own is, says whose it is, and is answered for the sub-agent's session", async () => {
     const { onEvent, say, seen, answers } = person();

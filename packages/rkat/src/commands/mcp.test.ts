@@ -43,7 +43,7 @@ describe("rkat mcp", () => {
     await run("add", "gone", "--", "no-such-program", "-y", "--help", "--url", "x");
     const { code, stdout, stderr } = await run("list");
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^✓ t {5}13 tools\n {8}mcp__t__echo\n/);
+    expect(stdout).toMatch(/^✓ t {5}14 tools\n {8}mcp__t__echo\n/);
     expect(stdout).toMatch(/✗ gone {2}its command no-such-program was not found\n$/);
     expect(stderr).toMatch(/^! tool unsound of MCP server t is left out: .*\n$/);
     const { stdout: json } = await run("list", "--json");

@@ -71,6 +71,57 @@ describe("a request without a connection", () => {
     expect((await call("meerkat_read", { session_id: "x" })).result).toMatchObject({ isError: true });
   });
 
+  it("[T1] gets results that say how complete they are and how long they may be kept", async () => {
+    const { ask, call } = serve();
+    for (const method of ["server/discover", "tools/list"]) {
+      const { result } = await ask(method);
+      expect(result).toMatchObject({
+        resultType: "complete",
+        ttlMs: expect.any(Number),
+        cacheScope: expect.any(String),
+      });
+      expect(["public", "private"]).toContain(result.cacheScope);
+    }
+    const { result, headers } = await call("meerkat_run", { prompt: "hi" });
+    expect(result.resultType).toBe("complete");
+    expect(result.ttlMs).toBeUndefined();
+    expect(headers.get("mcp-session-id")).toBe(null);
+  });
+
+  it("[T1] is told the versions that are served, and which part of its envelope is missing", async () => {
+    const { ask } = serve();
+    const later = { "io.modelcontextprotocol/protocolVersion": "2031-01-01" };
+    const { status, error } = await ask(
+      "tools/list",
+      {},
+      { meta: later, headers: { "mcp-protocol-version": "2031-01-01" } },
+    );
+    expect([status, error.code, error.data]).toEqual([
+      400,
+      -32022,
+      { supported: expect.arrayContaining([VERSION]), requested: "2031-01-01" },
+    ]);
+    const bare = await ask("tools/list", {}, { meta: { "io.modelcontextprotocol/clientCapabilities": undefined } });
+    expect([bare.status, bare.error.code]).toEqual([400, -32602]);
+    expect(bare.error.message).toContain("clientCapabilities");
+  });
+
+  it("[T1] has no stream to open and no connection to end: GET and DELETE are refused, a notification is accepted", async () => {
+    const { handler } = serve();
+    const headers = {
+      authorization: "Bearer a-token-of-the-test",
+      accept: "application/json, text/event-stream",
+      "content-type": "application/json",
+      "mcp-protocol-version": VERSION,
+    };
+    const send = (init: RequestInit) => handler(new Request("http://127.0.0.1/mcp", { headers, ...init }));
+    expect((await send({ method: "GET" })).status).toBeGreaterThanOrEqual(400);
+    expect((await send({ method: "DELETE" })).status).toBeGreaterThanOrEqual(400);
+    const body = JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 99 } });
+    const method = { "mcp-method": "notifications/cancelled" };
+    expect((await send({ method: "POST", body, headers: { ...headers, ...method } })).status).toBe(202);
+  });
+
   it("[T1] is sent events only if it says from which level on", async () => {
     const { call } = serve();
     const args = { prompt: "hi", stream: true };

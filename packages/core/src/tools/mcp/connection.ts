@@ -30,8 +30,6 @@ export interface Connection {
   list(signal: AbortSignal): Promise<readonly unknown[]>;
   /** Throws errors for the model; an abort is forwarded to the server. */
   call(tool: string, args: JsonObject, by: AskingCall): Promise<Readonly<Record<string, unknown>> | AskUser>;
-  /** Whether a call waits for its user on this connection. */
-  holds(effectId: string): boolean;
   /** Ends it once no call uses it. */
   retire(): Promise<void>;
   /** Ends the server or the connection in bounded time. */
@@ -116,7 +114,6 @@ export async function openConnection(
       if (isModern) return callWithInputs(server.name, by, (inputs) => callOnce({ ...params, ...inputs }, by.signal));
       return running.run(by, (signal) => callOnce(params, signal));
     },
-    holds: running.holds,
     retire: async () => {
       isOpen = false;
       if (calls > 0) return;

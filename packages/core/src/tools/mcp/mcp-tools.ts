@@ -114,11 +114,10 @@ function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot
     });
     return to.call(tool, args, by);
   };
-  const holds: ListedBy["holds"] = (effectId) => connection?.holds(effectId) ?? false;
 
   const list = async (to: Connection): Promise<void> => {
     const listed = await inTime((signal) => to.list(signal));
-    tools = readTools(listed, { server, requireSound: parts.requireSound, warn: warnings.once, call, holds });
+    tools = readTools(listed, { server, requireSound: parts.requireSound, warn: warnings.once, call });
   };
 
   const open = async (): Promise<Connection> => {
@@ -236,7 +235,6 @@ interface ListedBy {
   warn(sentence: string): void;
   /** Calls a tool by the server's name for it; throws errors for the model. */
   readonly call: Connection["call"];
-  readonly holds: Connection["holds"];
 }
 
 const TOOLS_MAX = 256;
@@ -276,7 +274,7 @@ function effectsOf(hints: z.infer<typeof ListedTool>["annotations"]): Effects {
   return hints?.idempotentHint === true ? "idempotent" : "once";
 }
 
-function readTool(raw: unknown, { server, requireSound, call, holds }: ListedBy): Tool {
+function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool {
   const parsed = ListedTool.safeParse(raw);
   if (!parsed.success) throw new Error("its description is not that of a tool");
   const { name, description = "", inputSchema, annotations } = parsed.data;
@@ -291,7 +289,6 @@ function readTool(raw: unknown, { server, requireSound, call, holds }: ListedBy)
     mcp: { server: server.name, tool: name, fingerprint: fingerprintOf(server.name, parsed.data) },
     effects: effectsOf(annotations),
     ...(server.timeoutMs === undefined ? {} : { timeoutMs: server.timeoutMs }),
-    holds,
     execute: async (args, context) => {
       try {
         const result = await call(name, args, context);

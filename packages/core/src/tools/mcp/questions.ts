@@ -15,16 +15,16 @@ type Result = Readonly<Record<string, unknown>>;
 const QUESTIONS_MAX = 8;
 const QUESTION_CHARS_MAX = 16 * 1_024;
 
-/** Reads a server's question; throws for what a user of rkat cannot answer. */
-function readQuestion(server: string, request: unknown): ServerQuestion {
+/** Reads a server's question; throws for what a user of rkat cannot answer. The log keeps it with the rest. */
+function readQuestion(server: string, request: unknown, rest: unknown = ""): ServerQuestion {
   const { method, params } = Object(request);
   const refusal = (why: string) => new Error(`MCP server ${server} ${why}`);
   if (method !== "elicitation/create") throw refusal(`asks for ${method}, which rkat does not answer`);
   if (params?.mode === "url") throw refusal("asks to open an address (URL mode), which rkat does not do");
   if (!isSpecType.ElicitRequestFormParams(params)) throw refusal("asks a question that is none of the protocol");
-  const question = { server, message: params.message, schema: { ...params.requestedSchema } };
-  if (JSON.stringify(question).length <= QUESTION_CHARS_MAX) return question;
-  throw refusal(`asks a question of more than ${QUESTION_CHARS_MAX} characters`);
+  if (JSON.stringify([params, rest]).length > QUESTION_CHARS_MAX)
+    throw refusal(`asks a question of more than ${QUESTION_CHARS_MAX} characters`);
+  return { server, message: params.message, schema: { ...params.requestedSchema } };
 }
 
 const Round = z.object({
@@ -34,6 +34,8 @@ const Round = z.object({
   state: z.string().optional(),
 });
 
+const NOTHING_ASKED = { asked: 0, requests: {}, responses: {} };
+
 /** A call of 2026-07-28: the server asks by its result, and the same call with the answers continues it. */
 export async function callWithInputs(
   server: string,
@@ -41,11 +43,7 @@ export async function callWithInputs(
   send: (inputs: JsonObject) => Promise<Result>,
 ): Promise<Result | AskUser> {
   const before = Round.safeParse(by.answered?.resuming).data;
-  let { asked, requests, responses, state }: z.infer<typeof Round> = before ?? {
-    asked: 0,
-    requests: {},
-    responses: {},
-  };
+  let { asked, requests, responses, state }: z.infer<typeof Round> = before ?? NOTHING_ASKED;
   const nextKey = () => Object.keys(requests).find((key) => !Object.hasOwn(responses, key));
   const answer = (given: unknown): void => {
     responses = { ...responses, [nextKey() ?? ""]: given };
@@ -62,7 +60,7 @@ export async function callWithInputs(
     }
     const key = nextKey();
     if (key === undefined) continue;
-    const question = readQuestion(server, requests[key]);
+    const question = readQuestion(server, requests[key], [requests, state]);
     if (by.asksWithinMs !== undefined && asked < QUESTIONS_MAX)
       return new AskUser(question, { asked: asked + 1, requests, responses, ...defined({ state }) });
     answer({ action: "decline" });
@@ -70,9 +68,7 @@ export async function callWithInputs(
   throw new Error(`MCP server ${server} asked more than ${QUESTIONS_MAX} questions in one call`);
 }
 
-interface Running {
-  readonly sessionId: string;
-  readonly asksWithinMs: number | undefined;
+interface Running extends Pick<AskingCall, "sessionId" | "asksWithinMs"> {
   readonly ending: AbortController;
   over: Promise<Result>;
   isOver: boolean;
@@ -82,45 +78,29 @@ interface Running {
   reply?: ((answer: ElicitResult) => void) | undefined;
 }
 
-export interface RunningCalls {
-  /** Starts a call, or continues it with the answer to the question that it has asked. */
-  run(by: AskingCall, start: (signal: AbortSignal) => Promise<Result>): Promise<Result | AskUser>;
-  /** The answer to a request of the server. */
-  ask(request: unknown): Promise<ElicitResult>;
-  /** Whether a call waits here with a question. */
-  holds(effectId: string): boolean;
-  close(): void;
-}
+export type RunningCalls = ReturnType<typeof createRunningCalls>;
 
 const LOST = "the connection on which its server asked the user is gone: the call may or may not have taken effect";
 /** The server is still told that no answer came in time. */
 const GRACE_MS = 60_000;
 
 /** The calls on a connection of 2025: the server asks by requests of its own, while the call runs. */
-export function createRunningCalls(server: string, clock: Clock): RunningCalls {
+export function createRunningCalls(server: string, clock: Clock) {
   const calls = new Map<string, Running>();
   const closing = new AbortController();
   const begin = (by: AskingCall, start: (signal: AbortSignal) => Promise<Result>): Running => {
     const ending = new AbortController();
+    const turn = by.effectId.slice(0, by.effectId.indexOf(":", by.sessionId.length + 1) + 1);
     // Questions that the turns before did not wait for.
-    for (const [id, { sessionId, reply, ending: theirs }] of calls)
-      if (sessionId === by.sessionId && reply !== undefined && turnOf(id) !== turnOf(by.effectId)) theirs.abort("over");
-    const { sessionId, asksWithinMs } = by;
+    for (const [id, held] of calls)
+      if (held.sessionId === by.sessionId && held.reply && !id.startsWith(turn)) held.ending.abort("over");
     const over = start(ending.signal).finally(() => {
       call.isOver = true;
     });
     // It may fail while it waits for the user.
     over.catch(() => {});
     ending.signal.addEventListener("abort", () => calls.delete(by.effectId), { once: true });
-    const call: Running = {
-      sessionId,
-      asksWithinMs,
-      ending,
-      over,
-      isOver: false,
-      asked: 0,
-      next: Promise.withResolvers(),
-    };
+    const call: Running = { ...by, ending, over, isOver: false, asked: 0, next: Promise.withResolvers() };
     calls.set(by.effectId, call);
     return call;
   };
@@ -131,7 +111,8 @@ export function createRunningCalls(server: string, clock: Clock): RunningCalls {
     if (!signal.aborted) ending.abort("over");
   };
   return {
-    run: async (by, start) => {
+    /** Starts a call, or continues it with the answer to the question that it has asked. */
+    run: async (by: AskingCall, start: (signal: AbortSignal) => Promise<Result>): Promise<Result | AskUser> => {
       const { effectId, signal, answered } = by;
       const held = calls.get(effectId);
       if (answered !== undefined && held?.reply === undefined) throw new Error(LOST);
@@ -155,7 +136,8 @@ export function createRunningCalls(server: string, clock: Clock): RunningCalls {
         signal.removeEventListener("abort", stop);
       }
     },
-    ask: async (request) => {
+    /** The answer to a request of the server. */
+    ask: async (request: unknown): Promise<ElicitResult> => {
       const question = readQuestion(server, request);
       const open = [...calls.values()].filter(({ isOver }) => !isOver);
       const call = open.findLast(({ reply }) => reply === undefined);
@@ -174,12 +156,6 @@ export function createRunningCalls(server: string, clock: Clock): RunningCalls {
       call.next.resolve(new AskUser(question, { held: true }));
       return promise;
     },
-    holds: (effectId) => calls.get(effectId)?.reply !== undefined,
-    close: () => closing.abort("closed"),
+    close: (): void => closing.abort("closed"),
   };
-}
-
-/** The session and the answer that a call is of. */
-function turnOf(effectId: string): string {
-  return effectId.split(":", 2).join(":");
 }
