@@ -93,6 +93,7 @@ async function interleave(seed: number, open: Place["open"]) {
       await pause(200);
     }
   };
+  let isKilled = false;
   const removals: { readonly prompt: string; answer: "none" | "removed" | "refused" }[] = [];
   const remove = async (): Promise<void> => {
     for (let number = 0; number < REMOVALS; number += 1) {
@@ -108,13 +109,20 @@ async function interleave(seed: number, open: Place["open"]) {
       const refused = (thrown: { readonly code?: string }) => {
         removal.answer = thrown.code === "INVALID_PARAMS" ? "refused" : "none";
       };
-      await Promise.race([anywhere().removeInboxMessage(message.messageId).then(removed, refused), pause(2_000)]);
+      const asked = below(2) === 0 ? one : two;
+      const removing = asked.runtime.session(id).removeInboxMessage(message.messageId);
+      const answered = removing.then(removed, refused).then(() => {
+        // What is dead answers nothing.
+        if (isKilled && asked === one) removal.answer = "none";
+      });
+      await Promise.race([answered, pause(2_000)]);
     }
   };
   const working = Promise.allSettled([...Array.from({ length: SENDERS }, (_, sender) => send(sender)), remove()]);
   const fate = FATES[below(FATES.length)] ?? "lives";
   await pause(1_500);
-  if (fate === "killed") await one.kill();
+  isKilled = fate === "killed";
+  if (isKilled) await one.kill();
   if (fate === "stopped") await one.runtime.close();
   if (fate === "away") {
     const back = one.lose();
