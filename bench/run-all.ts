@@ -14,6 +14,7 @@ const BENCHES = [
   "encryption.ts",
   "resume.ts",
   "list.ts",
+  "inboxes.ts",
   "growth.ts",
   "blocks.ts",
   "compaction.ts",
