@@ -12,7 +12,7 @@ const FOLDER_LINES_MIN = 400;
 
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
-  core: 61_920,
+  core: 61_925,
   node: 14_776,
   postgres: 3_483,
   server: 13_545,
@@ -20,7 +20,7 @@ const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
   create: 80,
   rkat: 17_666,
   conformance: 4_578,
-  console: 7_000,
+  console: 7_020,
 };
 
 interface Layer {

@@ -137,6 +137,8 @@ async function interleave(seed: number, open: Place["open"]) {
     if (waited > 12_000) throw new Error(`seed ${seed}, ${fate}: ${JSON.stringify(row)}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+  // What is dead never ends its work, but must not go on looking for more.
+  if (isKilled) one.runtime.close().catch(() => {});
   const ended = ["killed", "stopped"].includes(fate) ? [] : [one];
   await Promise.all([two, last, ...ended].map(({ runtime }) => runtime.close()));
   const bodies = (await read()).map(({ body }) => body);
