@@ -15,6 +15,7 @@ const BENCHES = [
   "resume.ts",
   "imports.ts",
   "list.ts",
+  "inboxes.ts",
   "growth.ts",
   "blocks.ts",
   "compaction.ts",

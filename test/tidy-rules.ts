@@ -12,7 +12,7 @@ const FOLDER_LINES_MIN = 400;
 
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
-  core: 63_024,
+  core: 63_030,
   node: 14_776,
   postgres: 3_483,
   server: 13_563,
@@ -20,7 +20,7 @@ const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
   create: 80,
   rkat: 17_742,
   conformance: 4_607,
-  console: 7_000,
+  console: 7_070,
 };
 
 interface Layer {

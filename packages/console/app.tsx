@@ -11,6 +11,7 @@ import { AgentsScreen } from "./screens/agents.tsx";
 import { ApiScreen } from "./screens/api.tsx";
 import { MemoryScreen } from "./screens/memory.tsx";
 import { NewSessionScreen } from "./screens/new-session.tsx";
+import { SchedulesScreen } from "./screens/schedules.tsx";
 import { ServerScreen } from "./screens/server.tsx";
 import { SessionScreen } from "./screens/session.tsx";
 import { SessionsScreen } from "./screens/sessions.tsx";
@@ -30,6 +31,7 @@ const SCREENS: readonly [Screen, ...Screen[]] = [
     Content: ({ path }) =>
       path[0] === "new" ? <NewSessionScreen /> : path[0] ? <SessionScreen path={path} /> : <SessionsScreen />,
   },
+  { name: "schedules", title: "Schedules", Content: SchedulesScreen },
   { name: "memory", title: "Memory", Content: MemoryScreen },
   { name: "agents", title: "Agents", Content: AgentsScreen },
   { name: "server", title: "Server", Content: ServerScreen },

@@ -69,6 +69,7 @@ function handlersOf(session: SessionPage): Handlers {
     readSummarySources: ({ compaction_id }) =>
       session.sources.find((one) => one.compaction_id === compaction_id) ?? { sentences: [] },
     listPins: () => ({ pins: [...session.pins] }),
+    readInbox: () => ({ messages: [] }),
     // A saved page cannot answer an approval.
     listApprovals: () => ({ approvals: [] }),
     readContext: ({ at_seq }) => {

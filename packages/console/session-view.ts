@@ -9,6 +9,7 @@ import { createSubAgents, isAboutApproval } from "./sub-agents.ts";
 
 export type Message = SessionHistory["messages"][number];
 type Approvals = OperationOutput<"listApprovals">["approvals"];
+type Inbox = OperationOutput<"readInbox">["messages"];
 
 /** What a running turn has streamed and the log does not contain yet. */
 interface Live {
@@ -49,6 +50,8 @@ export function openSessionView(id: string) {
   const live = signal(NOT_LIVE);
   /** Pending approvals of this session and of its sub-agents. */
   const approvals = signal<Approvals>([]);
+  /** Messages that wait until the session is free. */
+  const inbox = signal<Inbox>([]);
   const subAgents = createSubAgents();
   const pins = signal<ReadonlySet<number>>(new Set());
   const compactions = signal<readonly Compaction[]>([]);
@@ -122,14 +125,16 @@ export function openSessionView(id: string) {
   const readDetails = async (): Promise<void> => {
     const readsCalls = areCallsStale;
     areCallsStale = false;
-    const [pending, pinned, compacted, called] = await Promise.all([
+    const [pending, waiting, pinned, compacted, called] = await Promise.all([
       Promise.all([id, ...subAgents.running()].map((sessionId) => call("listApprovals", { session_id: sessionId }))),
+      call("readInbox", { session_id: id }),
       hasCapability("session_compaction") ? handle.pins() : undefined,
       hasCapability("session_compaction") ? call("listCompactions", { session_id: id }) : undefined,
       readsCalls ? call("listModelCalls", { session_id: id }) : undefined,
     ]);
     batch(() => {
       approvals.value = pending.flatMap((one) => one.approvals);
+      inbox.value = waiting.messages;
       pins.value = new Set(pinned?.pins ?? []);
       compactions.value = compacted?.compactions ?? [];
       if (called !== undefined) calls.value = called;
@@ -310,6 +315,7 @@ export function openSessionView(id: string) {
     version,
     live,
     approvals,
+    inbox,
     subAgents,
     pins,
     compactions,

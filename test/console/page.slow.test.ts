@@ -7,7 +7,7 @@ import { byEffort } from "../support/effort.ts";
 vi.setConfig({ testTimeout: 180_000 });
 
 const FEW = ["sessions", "memory?q=staging+host", "api/createSession"];
-const ALL = [...FEW, "memory", "agents", "agents/ada?q=port", "server", "api", "nothing"];
+const ALL = [...FEW, "schedules", "memory", "agents", "agents/ada?q=port", "server", "api", "nothing"];
 const SCREENS = byEffort({ quick: FEW, usual: ALL, full: ALL });
 
 withBrowser("the console's page", () => {
@@ -25,6 +25,7 @@ withBrowser("the console's page", () => {
     const { url, call } = await serveConsole();
     await call("POST /sessions", { prompt: "The staging host listens at port 7443.", labels: { team: "a" } });
     await call("POST /agents/ada/memories", { content: "The staging host listens at port 7443." });
+    await call("POST /schedules", { prompt: "Look at the staging host.", cron: "0 9 * * 1-5" });
     const page = await openPage(`${url}/`);
     for (const screen of SCREENS) {
       await page.setViewportSize({ width: 1_600, height: 900 });

@@ -1,11 +1,16 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import type { Page } from "playwright-core";
-import { expect, it, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
+import { HOSTILE } from "../support/console-page.ts";
 import { serveConsole } from "../support/console-server.ts";
 import { usePausedModel } from "../support/paused-model.ts";
 import { serveRest } from "../support/rest-server.ts";
+import { createCallingModel } from "../turns/calling-model.ts";
 
 // A server and a browser are started, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
@@ -44,6 +49,46 @@ withBrowser("a session in the console", () => {
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText("Turn interrupted.").waitFor();
     await page.getByRole("button", { name: "Send" }).waitFor();
+  });
+
+  it("[G8] [Q1] lists the messages that wait, and removes one", async () => {
+    const { url, call } = await serveConsole({ env: model.env() });
+    const { session_id } = (await call("POST /sessions", { initial_turn: "deferred" })).body;
+    const send = (prompt: string, when_busy?: string) =>
+      void call(`POST /sessions/${session_id}/messages`, { prompt, when_busy }).catch(() => {});
+    send("Tell me a story.");
+    const page = await openPage(`${url}/#/sessions/${session_id}`);
+    await page.getByText("running", { exact: true }).waitFor();
+    send(HOSTILE, "queue");
+    await page.getByRole("link", { name: "Inbox and jobs (1)" }).click();
+    await page.getByText("<img src=x").waitFor();
+    send("And of a fox.", "interrupt");
+    const removed = page.getByRole("listitem").filter({ hasText: "<img src=x" });
+    await removed.getByText("queue").waitFor();
+    await expectAccessible(page);
+    await removed.getByRole("button", { name: "Remove" }).click();
+    await page.getByText("No messages are waiting.").waitFor();
+    expect(await page.locator("img, script:not([type=module]), iframe").count()).toBe(0);
+    expect(await page.evaluate("window.stolen")).toBe(undefined);
+    model.finish();
+  });
+
+  it("[G8] [P3] lists the background jobs of a session with their state and the end of their output", async () => {
+    const projectRoot = mkdtempSync(join(tmpdir(), "rkat-console-jobs-"));
+    onTestFinished(() => rmSync(projectRoot, { recursive: true, force: true }));
+    const env = { PATH: process.env.PATH };
+    const options = { model: createCallingModel(), toolPreset: "workspace" as const, projectRoot, env };
+    const { url, call } = await serveRest(options, { console: true });
+    const command = "until [ -e go ]; do sleep 0.05; done; echo '<b>quince</b>'";
+    const prompt = JSON.stringify({ name: "shell", args: { command, background: true } });
+    const { session_id } = (await call("POST /sessions", { prompt })).body;
+    const page = await openPage(`${url}/#/sessions/${session_id}/inbox`);
+    const job = page.getByRole("listitem").filter({ hasText: "until [ -e go ]" });
+    await job.getByText("running").waitFor();
+    await expectAccessible(page);
+    writeFileSync(join(projectRoot, "go"), "");
+    await job.getByText("completed").waitFor();
+    await job.getByText("<b>quince</b>", { exact: true }).waitFor();
   });
 
   it("[G8] goes on after the server was away, without losing what was said or written", async () => {

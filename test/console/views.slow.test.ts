@@ -56,6 +56,50 @@ withBrowser("the screen of memory", () => {
   });
 });
 
+withBrowser("the screen of schedules", () => {
+  it("[G8] [Q2] lists them with what they did and when they are due next, and pauses, resumes and deletes one", async () => {
+    const { url, call } = await serveConsole();
+    const at = new Date().toISOString();
+    const { body: once } = await call("POST /schedules", { name: "rounds", prompt: "What is 2 + 3?", at });
+    await call("POST /schedules", { name: HOSTILE, prompt: HOSTILE, cron: "0 9 * * 1-5", timezone: "Europe/Berlin" });
+    const page = await openPage(`${url}/#/schedules`);
+    const row = page.getByRole("row").filter({ hasText: "<img src=x" });
+    await row.getByText("active").waitFor();
+    await row.getByText("expression 0 9 * * 1-5, timezone Europe/Berlin").waitFor();
+    await page.getByRole("row").filter({ hasText: "rounds" }).getByText("never again").waitFor();
+    await expectAccessible(page);
+    await row.getByRole("button", { name: "Pause" }).click();
+    await row.getByText("paused").waitFor();
+    await row.getByRole("button", { name: "Resume" }).click();
+    await row.getByText("active").waitFor();
+    page.on("dialog", (dialog) => void dialog.accept());
+    await row.getByRole("button", { name: "Delete" }).click();
+    await row.waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "rounds" }).click();
+    const run = page.getByRole("table").getByRole("row").filter({ hasText: "completed" });
+    await run.getByRole("link").waitFor();
+    await expectAccessible(page);
+    expect(await page.locator("img, script:not([type=module]), iframe").count()).toBe(0);
+    expect(await page.evaluate("window.stolen")).toBe(undefined);
+    await run.getByRole("link").click();
+    await page.getByText("2 + 3 = 5").waitFor();
+    await page.goto(`${url}/#/schedules/${once.schedule_id}`);
+    await page.getByRole("link", { name: "Sessions of this schedule" }).click();
+    await page.getByRole("link", { name: /2 \+ 3/ }).waitFor();
+  });
+
+  it("[G8] [Q2] shows them to a token that may only read, without its buttons", async () => {
+    const server = await serveConsole();
+    await server.call("POST /schedules", { name: "rounds", prompt: "Look around.", every: "1h" });
+    const [secret] =
+      (await server.rkat("token", "create", "--name", "r", "--scope", "read")).match(/rkat_[\w-]+/) ?? [];
+    const page = await openPage(`${server.url}/#token=${secret}`);
+    await page.getByRole("link", { name: "Schedules" }).click();
+    await page.getByRole("link", { name: "rounds" }).waitFor();
+    expect(await page.getByRole("button", { name: /Pause|Resume|Delete/ }).count()).toBe(0);
+  });
+});
+
 withBrowser("the screen of agents", () => {
   it("[G8] shows three tiers with what they cover, takes in a memory, and recalls it", async () => {
     const { url, call } = await serveConsole();

@@ -41,6 +41,11 @@ export function killableStore(shared: Store): KillableStore {
       hold: async (sessionId) => {
         await reaching();
         const hold = await shared.locks.hold(sessionId);
+        // Its end came while the lock was on the way.
+        if (isDead) {
+          await hold.abandon?.();
+          await never;
+        }
         holds.add(hold);
         const release = async (): Promise<void> => {
           if (isDead) return never;

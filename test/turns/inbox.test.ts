@@ -158,6 +158,36 @@ describe("a session that is busy", () => {
     expect(await promptsIn(shared, session.id)).toEqual(["wait"]);
   });
 
+  it("[Q1] does not deliver a message that was removed while its turn was about to begin", async () => {
+    const kept = createInMemoryStore();
+    const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let isSlow = false;
+    const get: Store["blobs"]["get"] = async (id) => {
+      if (isSlow) asked.resolve();
+      if (isSlow) await answer.promise;
+      return kept.blobs.get(id);
+    };
+    const { shared, start } = createRealm({ ...kept, blobs: { ...kept.blobs, get } });
+    const one = start();
+    const { session, turn } = await busySession(one);
+    const blob_id = await kept.blobs.put({ mediaType: "image/png", data: new Uint8Array([1]) });
+    const image = { type: "image" as const, media_type: "image/png", source: "blob" as const, blob_id };
+    const queued = session.turn([image], { whenBusy: "queue" });
+    queued.catch(() => {});
+    await vi.waitFor(async () => expect((await session.inbox()).messages).toHaveLength(1));
+    isSlow = true;
+    const [message] = (await session.inbox()).messages;
+    one.calls[0]?.();
+    await turn;
+    await asked.promise;
+    expect(await session.removeInboxMessage(message?.messageId ?? "")).toMatchObject({ removed: true });
+    isSlow = false;
+    answer.resolve();
+    await expect(queued).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
+    expect(await session.turn("next", { whenBusy: "queue" })).toMatchObject({ text: "heard next" });
+    expect(await promptsIn(shared, session.id)).toEqual(["wait", "next"]);
+  });
+
   it("[Q1] holds at most 100 messages, and refuses what cannot be kept in its log", async () => {
     const { start } = createRealm();
     const one = start();

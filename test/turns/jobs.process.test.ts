@@ -23,6 +23,7 @@ import { openEmbeddedStore, openRuntime } from "@rkat/node/open-runtime";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { killableStore } from "../support/killable-store.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { openPostgresStore } from "../support/postgres-store.ts";
 import { callTool, createCallingModel } from "./calling-model.ts";
 
 const eventually = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeout: 30_000, interval: 20 });
@@ -69,6 +70,10 @@ async function bodiesOf({ log }: Pick<Store, "log">, id: string): Promise<readon
 }
 
 const kindsIn = (bodies: readonly EntryBody[], kind: EntryBody["kind"]) => bodies.filter((body) => body.kind === kind);
+
+/** The messages of jobs that began a turn. */
+const turnsOfJobs = (bodies: readonly EntryBody[]) =>
+  bodies.flatMap((body) => (body.kind === "turn_continued" ? [body.setup?.inbox_id] : []));
 
 /** The number a command has written to a file, once it has. */
 const numberIn = (file: string) =>
@@ -200,6 +205,23 @@ describe("a background job", () => {
     });
     for (let count = 1; count < 32; count += 1) await background(call, "sleep 1000");
     await expect(background(call, "touch more")).rejects.toThrow("32 background jobs are running already");
+  });
+
+  it('[Q1] with notify: "turn" begins a turn when it has ended, after the one that runs then, with its output as data', async () => {
+    const store = createInMemoryStore();
+    const model = createCallingModel();
+    const { runtime, id, call } = await session({ store, model });
+    const job_id = await background(call, "until [ -e go ]; do sleep 0.05; done; echo quince", { notify: "turn" });
+    // The job ends while this turn runs.
+    await call("shell", { command: "touch go; sleep 0.5" });
+    await eventually(async () => expect(kindsIn(await bodiesOf(store, id), "turn_closed")).toHaveLength(3));
+    expect(turnsOfJobs(await bodiesOf(store, id))).toEqual([`job-${job_id}`]);
+    expect((await runtime.session(id).inbox()).messages).toEqual([]);
+    const shown = model.requests.at(-1)?.messages.at(-1);
+    expect(shown).toMatchObject({ role: "system_notice", body: expect.stringMatching(/is data and not .*\nquince/) });
+    await expect(call("shell", { command: "true", notify: "turn" })).rejects.toThrow(
+      "it is for a command with background",
+    );
   });
 
   it("[P3] never runs if it cannot be recorded", async () => {
@@ -422,7 +444,41 @@ async function startProcess(stateFolder: string, store: readonly string[] = []) 
   return { id, call, kill, stop };
 }
 
+/** One job ends while no process looks, the other while two do; each begins one turn, in one of them. */
+async function expectTurnsOfJobs(stateFolder: string, store: readonly string[], open: () => Promise<Store>) {
+  const first = await startProcess(stateFolder, store);
+  const { id } = first;
+  const jobs: string[] = [];
+  for (const file of ["gone", "go"]) {
+    const command = `echo $$ > pid-${file}; until [ -e ${file} ]; do sleep 0.05; done; echo after ${file}`;
+    jobs.push((await first.call(id, "shell", { command, background: true, notify: "turn", timeout_secs: 600 })).job_id);
+  }
+  const pid = await numberIn("pid-gone");
+  await first.kill();
+  writeFileSync(join(root, "gone"), "");
+  await expectDead(pid);
+  const others = [await startProcess(stateFolder, store), await startProcess(stateFolder, store)];
+  writeFileSync(join(root, "go"), "");
+  const read = await open();
+  closing.push(() => read.close());
+  await eventually(async () => {
+    const row = await read.sessions.get(id);
+    expect(row).toMatchObject({ has_open_turn: false, queued: 0 });
+    expect(kindsIn(await bodiesOf(read, id), "turn_closed")).toHaveLength(4);
+  });
+  await Promise.all(others.map(({ stop }) => stop()));
+  const bodies = await bodiesOf(read, id);
+  expect(kindsIn(bodies, "job_ended")).toHaveLength(2);
+  expect(kindsIn(bodies, "message_queued")).toHaveLength(2);
+  expect(turnsOfJobs(bodies).toSorted()).toEqual(jobs.map((job_id) => `job-${job_id}`).toSorted());
+}
+
 describe("a background job whose process was killed", () => {
+  it('[Q1] with notify: "turn" begins its turn once, in a process that goes on', async () => {
+    const stateFolder = join(root, "state");
+    await expectTurnsOfJobs(stateFolder, [], () => openEmbeddedStore(stateFolder));
+  });
+
   it("[P3] is found again by other processes, which follow it, cancel it and deliver its end once", async () => {
     const stateFolder = join(root, "state");
     const first = await startProcess(stateFolder);
@@ -483,6 +539,11 @@ describe("a background job whose process was killed", () => {
 });
 
 withPostgres("a background job of a realm in a database", () => {
+  it('[Q1] with notify: "turn" begins its turn once, in a process that goes on', async () => {
+    const url = await databaseFor("jobs");
+    await expectTurnsOfJobs(join(root, "state"), [url], () => openPostgresStore({ url, realm: "default" }));
+  });
+
   it("[P3] is found again by another process of its machine, which delivers its end once", async () => {
     const store = [await databaseFor("jobs")];
     const first = await startProcess(join(root, "state"), store);

@@ -1,10 +1,10 @@
-// Runs the schedules of a folder until it is killed: prints each prompt it is asked, and answers those that a line of stdin names.
+// Runs the schedules of a folder or a database until it is killed: prints each prompt it is asked, and answers those that a line of stdin names.
 import { createInterface } from "node:readline";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { contentText } from "@rkat/core/turn/tokens";
 import { openRuntime } from "@rkat/node/open-runtime";
 
-const [stateFolder = ""] = process.argv.slice(2);
+const [stateFolder = "", store] = process.argv.slice(2);
 const scripted = createScriptedModel(() => ({ text: "Done." }));
 const answers = new Map<string, PromiseWithResolvers<void>>();
 const answerTo = (prompt: string): PromiseWithResolvers<void> => {
@@ -14,6 +14,7 @@ const answerTo = (prompt: string): PromiseWithResolvers<void> => {
 };
 const runtime = await openRuntime({
   stateFolder,
+  store,
   model: {
     ...scripted,
     stream: async function* (request, signal) {

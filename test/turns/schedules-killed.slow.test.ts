@@ -6,14 +6,16 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createScriptedModel } from "@rkat/core/providers/scripted";
 import { openEmbeddedStore, openRuntime } from "@rkat/node/open-runtime";
-import { expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { byEffort } from "../support/effort.ts";
+import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { openPostgresStore } from "../support/postgres-store.ts";
 
 const OCCURRENCES = byEffort({ quick: 4, usual: 12, full: 100 });
 const PROCESSES = 3;
 
-/** Processes that run the schedules of a folder; `asked` resolves with the one whose model a prompt has reached. */
-function createProcesses(folder: string) {
+/** Processes that run the schedules of a place; `asked` resolves with the one whose model a prompt has reached. */
+function createProcesses(place: readonly string[]) {
   const running = new Set<ChildProcess>();
   const waiting = new Map<string, (child: ChildProcess) => void>();
   onTestFinished(() => {
@@ -21,7 +23,7 @@ function createProcesses(folder: string) {
   });
   return {
     start: async () => {
-      const args = [join(import.meta.dirname, "schedule-process.ts"), folder];
+      const args = [join(import.meta.dirname, "schedule-process.ts"), ...place];
       const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
       running.add(child);
       const ready = Promise.withResolvers<void>();
@@ -50,12 +52,13 @@ function createProcesses(folder: string) {
   };
 }
 
-it(`[Q2] runs each of ${OCCURRENCES} times once on ${PROCESSES} processes, of which one is killed at each`, async () => {
+/** Runs schedules in a place, and kills the process that each occurrence has reached. */
+async function runKilled(url?: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "rkat-schedules-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const runtime = await openRuntime({ stateFolder: folder, model: createScriptedModel([]), env: {} });
-  const store = await openEmbeddedStore(folder);
-  const processes = createProcesses(folder);
+  const runtime = await openRuntime({ stateFolder: folder, store: url, model: createScriptedModel([]), env: {} });
+  const store = await (url === undefined ? openEmbeddedStore(folder) : openPostgresStore({ url, realm: "default" }));
+  const processes = createProcesses(url === undefined ? [folder] : [folder, url]);
   await Promise.all(Array.from({ length: PROCESSES }, processes.start));
   for (let number = 0; number < OCCURRENCES; number += 1) {
     const prompt = `Look at ${number}.`;
@@ -85,4 +88,14 @@ it(`[Q2] runs each of ${OCCURRENCES} times once on ${PROCESSES} processes, of wh
   await processes.close();
   await runtime.close();
   await store.close();
-}, 1_200_000);
+}
+
+const CLAIM = `runs each of ${OCCURRENCES} times once on ${PROCESSES} processes, of which one is killed at each`;
+
+describe("kill -9 at an occurrence", () => {
+  it(`[Q2] ${CLAIM}`, () => runKilled(), 1_200_000);
+});
+
+withPostgres("kill -9 at an occurrence of a realm in a database", () => {
+  it(`[Q2] ${CLAIM}`, async () => runKilled(await databaseFor("killed")), 1_200_000);
+});

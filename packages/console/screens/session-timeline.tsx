@@ -160,7 +160,8 @@ interface TimedEvent {
   readonly event: AgentEvent;
 }
 
-async function readEvents(view: SessionView): Promise<readonly TimedEvent[]> {
+/** The newest events of a session, oldest first. */
+export async function readEvents(view: SessionView): Promise<readonly TimedEvent[]> {
   const scope = { type: "session", session_id: view.id } as const;
   const { cursor } = await call("readEventCursor", { scope });
   const events: TimedEvent[] = [];

@@ -16,6 +16,7 @@ import { LongText } from "../transcript-text.tsx";
 import { CompactionScreen } from "./session-compaction.tsx";
 import { CompactionsScreen } from "./session-compactions.tsx";
 import { ContextScreen, ContextStrip } from "./session-context.tsx";
+import { InboxScreen } from "./session-inbox.tsx";
 import { TimelineScreen } from "./session-timeline.tsx";
 import { TONES } from "./sessions.tsx";
 
@@ -46,6 +47,7 @@ export function SessionScreen({ path }: { path: readonly string[] }): JSX.Elemen
 
 function Body(props: { view: SessionView; part: string | undefined; which: string | undefined }): JSX.Element {
   const { view, part, which } = props;
+  if (part === "inbox") return <InboxScreen view={view} />;
   if (part === "timeline") return <TimelineScreen view={view} />;
   if (part === "context") return <ContextScreen view={view} seq={numberOf(which)} />;
   if (part === "compactions" && which !== undefined) return <CompactionScreen key={which} view={view} id={which} />;
@@ -73,6 +75,7 @@ const TABS = [
   ["Timeline", "timeline"],
   ["Context", "context"],
   ["Compactions", "compactions"],
+  ["Inbox and jobs", "inbox"],
 ] as const;
 
 function Head({ view, part }: { view: SessionView; part: string | undefined }): JSX.Element | null {
@@ -80,6 +83,10 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
   if (info === undefined) return null;
   const { state, usage } = info;
   const parentage = parentageOf(info.labels);
+  const counts: Readonly<Record<string, number>> = {
+    compactions: view.compactions.value.length,
+    inbox: view.inbox.value.length,
+  };
   return (
     <header class="session-head">
       <div class="row">
@@ -158,7 +165,7 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
             aria-current={of === part ? "page" : undefined}
           >
             {name}
-            {of === "compactions" && view.compactions.value.length > 0 ? ` (${view.compactions.value.length})` : ""}
+            {(counts[of ?? ""] ?? 0) > 0 ? ` (${counts[of ?? ""]})` : ""}
           </a>
         ))}
       </nav>

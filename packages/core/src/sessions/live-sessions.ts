@@ -235,6 +235,12 @@ async function appendNow(log: EventLog, live: LiveSession, bodies: readonly Entr
     throw new RuntimeError("REQUEST_CANCELLED", "this process stops; another one continues the turn");
   if (bodies.length === 0) return;
   const { state } = live;
+  for (const body of bodies) {
+    const id = "setup" in body ? body.setup?.inbox_id : undefined;
+    // It may be removed while its turn is prepared.
+    if (id !== undefined && state.messages.get(id) === -1)
+      throw new RuntimeError("REQUEST_CANCELLED", `message ${id} was removed from the inbox`);
+  }
   const entries = await log.append(state.sessionId, state.lastSeq, toNewEntries(bodies));
   live.ownsTurn ||= bodies.some(({ kind }) => OWNS_TURN.has(kind));
   for (const body of bodies) if (body.kind === "approval_asked") live.askedId = body.approval_id;
