@@ -6,10 +6,14 @@ import { runBlock } from "./support/run-block.ts";
 const page = readFileSync(join(import.meta.dirname, "../docs/inbox.md"), "utf8");
 
 describe("docs/inbox.md", () => {
-  it("[Q1] has an example that runs as written", async () => {
-    const [, text = ""] = /^```ts\n([\s\S]*?)^```$/m.exec(page) ?? [];
-    const { code, output } = await runBlock("ts", text);
+  const blocks = [...page.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text);
+
+  it.each([
+    ["[Q1] has an example of a busy session that runs as written", 0, "both answered"],
+    ["[Q4] has an example of two sessions that runs as written", 1, "bob reviews code\npeer_message_sent by ada"],
+  ])("%s", { timeout: 90_000 }, async (_, at, expected) => {
+    const { code, output } = await runBlock("ts", blocks[at] ?? "");
     expect(code, output).toBe(0);
-    expect(output).toContain("both answered");
-  }, 90_000);
+    expect(output).toContain(expected);
+  });
 });

@@ -12,14 +12,14 @@ const FOLDER_LINES_MIN = 400;
 
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
-  core: 61_915,
+  core: 62_522,
   node: 14_776,
   postgres: 3_483,
   server: 13_541,
   client: 1_420,
   create: 80,
-  rkat: 17_666,
-  conformance: 4_578,
+  rkat: 17_688,
+  conformance: 4_605,
   console: 7_000,
 };
 

@@ -118,6 +118,8 @@ export function describeEvent(event: AgentEvent): EventLine {
       return remark(`message of ${senderOf(event.source)} delivered`);
     case "message_removed":
       return remark(`message removed from the inbox${event.why === undefined ? "" : `: ${event.why}`}`, "warn");
+    case "message_refused":
+      return notice(event.why);
     case "background_job_completed":
       return remark(`job ${event.display_name} ended: ${event.terminal_status}`);
     case "transcript_rewrite_committed": {
@@ -263,5 +265,6 @@ export function parentageOf({
 
 function senderOf(source: AgentEventOf<"message_queued">["source"]): string {
   if (source === undefined || source.type === "user") return "the user";
+  if (source.name !== undefined) return `session ${source.name}`;
   return source.id === undefined ? `a ${source.type}` : `${source.type} ${source.id}`;
 }

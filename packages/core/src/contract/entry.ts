@@ -69,6 +69,8 @@ const TurnSetup = z.object({
   request_key: z.string().optional(),
   /** The queued message that it was begun with. */
   inbox_id: z.string().optional(),
+  /** How many messages between sessions led to it since a prompt. */
+  hops: count.optional(),
 });
 export type TurnSetup = z.infer<typeof TurnSetup>;
 

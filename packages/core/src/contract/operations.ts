@@ -43,6 +43,7 @@ import {
   SESSION_SERVER_OPERATIONS,
 } from "./session-operations.ts";
 import { SKILL_OPERATIONS } from "./skill.ts";
+import { COMMS_OPERATIONS } from "./wire/comms.ts";
 import { ResumeTool, RunTool } from "./wire/mcp-tools.ts";
 import { SCHEDULE_OPERATIONS } from "./wire/schedule.ts";
 
@@ -274,6 +275,7 @@ export const OPERATIONS = {
     requires: "session-store",
   },
   ...INBOX_OPERATIONS,
+  ...COMMS_OPERATIONS,
   ...PORTABLE_OPERATIONS,
   ...APPROVAL_OPERATIONS,
   ...SESSION_SERVER_OPERATIONS,

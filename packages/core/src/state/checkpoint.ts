@@ -74,13 +74,14 @@ function keepState(state: SessionState) {
     requests: [...state.requests],
     inbox: state.inbox.map(({ seq }) => seq),
     messages: [...state.messages],
+    senders: [...state.senders],
     lastText: lastText?.seq ?? 0,
     archived: state.archived,
   } satisfies Record<Exclude<keyof SessionState, Derived>, unknown>;
 }
 
 /** Increase when the fold or this format changes: older checkpoints would restore a wrong state. */
-const VERSION = 5;
+const VERSION = 6;
 const HEAD = `rkat checkpoint ${VERSION} `;
 
 /** Serializes a checkpoint. Two entries tie it to its log: it is ignored for another log or after they changed. */
@@ -186,6 +187,7 @@ export function restoreState(
     requests: new Map(kept.requests),
     inbox: recordsAt(kept.inbox, "message_queued", entryAt),
     messages: new Map(kept.messages),
+    senders: new Map(kept.senders),
     lastText: spoken?.role === "block_assistant" ? { seq: lastText, text: assistantText(spoken) } : undefined,
   };
   measure(state);

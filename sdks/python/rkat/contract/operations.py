@@ -28,6 +28,8 @@ OPERATIONS: dict[str, Operation] = {
     "forkSession": Operation("session/fork_at", "POST /sessions/{session_id}/fork"),
     "readInbox": Operation("session/inbox", "GET /sessions/{session_id}/inbox"),
     "removeInboxMessage": Operation("session/inbox_remove", "DELETE /sessions/{session_id}/inbox/{message_id}"),
+    "sendComms": Operation("comms/send", "POST /comms/send"),
+    "listPeers": Operation("comms/peers", "GET /comms/peers"),
     "exportSession": Operation("session/export", "GET /sessions/{session_id}/export"),
     "importSession": Operation("session/import", "POST /sessions/import"),
     "importHistory": Operation("session/import_history", "POST /sessions/import_history"),

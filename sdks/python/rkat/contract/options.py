@@ -221,6 +221,15 @@ class PermissionRules(TypedDict, total=False):
     """What happens to shell and patch calls without a matching rule; by default, allow."""
 
 
+class PeerMeta(TypedDict, total=False):
+    """`peer_meta` of `SessionOptions`."""
+
+    description: str
+    """What the session does."""
+    labels: Mapping[str, str]
+    """Labels that other sessions are shown."""
+
+
 class CompactionSettings(TypedDict, total=False):
     """`compaction` of `SessionOptions`."""
 
@@ -271,10 +280,6 @@ class SessionOptions(TypedDict, total=False):
     enable_web_search: bool
     """Leave it out, or let it ask for nothing: there is no web search of the provider's; an MCP server may bring one.
     """
-    comms_name: str
-    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
-    peer_meta: Mapping[str, Any]
-    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
     auth_binding: Mapping[str, Any]
     """Leave it out, or let it ask for nothing: keys come from the environment of the runtime alone."""
     hooks_override: HooksOverride
@@ -303,6 +308,10 @@ class SessionOptions(TypedDict, total=False):
     """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""
     structured_output_retries: int
     """How often an answer that does not match output_schema is requested again, 0 to 10; 2 by default."""
+    comms_name: str
+    """The session's name for other sessions of the realm: it can send them messages, and they it; see docs/inbox.md."""
+    peer_meta: PeerMeta
+    """What other sessions are told of a session with a comms_name."""
     max_turns: int
     """Model calls in the turn."""
     budget_limits: BudgetLimits
@@ -390,16 +399,16 @@ class TurnOptions(TypedDict, total=False):
     enable_web_search: bool
     """Leave it out, or let it ask for nothing: there is no web search of the provider's; an MCP server may bring one.
     """
-    comms_name: str
-    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
-    peer_meta: Mapping[str, Any]
-    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
     auth_binding: Mapping[str, Any]
     """Leave it out, or let it ask for nothing: keys come from the environment of the runtime alone."""
     hooks_override: HooksOverride
     """Hooks for this turn alone, {entries, disable}, besides and instead of those configured; see docs/hooks.md."""
     idempotency_key: str
     """Identifies the request: the same one again, at any server of the realm, gets the end of the same turn."""
+    comms_name: str
+    """Set when the session was created; a turn may repeat it unchanged."""
+    peer_meta: PeerMeta
+    """Set when the session was created; a turn may repeat it unchanged."""
     initial_turn: Literal["run_immediately", "deferred"]
     """Set when the session was created; a turn may repeat it unchanged."""
     max_turns: int
@@ -500,6 +509,7 @@ WIRE_NAMES: dict[str, str] = {"tool_overlay": "flow_tool_overlay"}
 INSIDE: dict[str, type] = {
     "hooks_override": HooksOverride,
     "permissions": PermissionRules,
+    "peer_meta": PeerMeta,
     "budget_limits": BudgetLimits,
     "compaction": CompactionSettings,
     "change_settings": TurnOptionsChangeSettings,
