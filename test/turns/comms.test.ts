@@ -1,10 +1,11 @@
-import type { Message } from "@rkat/core/contract/message";
+import { type Message, originOf } from "@rkat/core/contract/message";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
 import type { OnApproval } from "@rkat/core/runtime/operation-calls";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createFastClock } from "../support/fast-clock.ts";
+import { killableStore } from "../support/killable-store.ts";
 import { connectTo } from "../support/rpc-connection.ts";
 
 type Answer = (said: string, messages: readonly Message[]) => ScriptedStep;
@@ -306,6 +307,72 @@ describe("messages between sessions", () => {
     await bob.turn("", { toolResults: ids.map((tool_use_id) => ({ tool_use_id, content: "seen" })) });
     const [queued] = (await entriesOf(store, ada.id)).flatMap((body) => (body.kind === "message_queued" ? [body] : []));
     expect(queued?.setup?.hops).toBe(2);
+  });
+
+  it("[Q4] sends a message once if its process ends before it knows that it was sent", async () => {
+    const clock = createFastClock();
+    const shared = createInMemoryStore({ now: clock.now });
+    const start = () => {
+      const { store, kill } = killableStore(shared);
+      const model = createScriptedModel(({ messages }) => answering(textOf(messages.at(-1)), messages));
+      const runtime = createRuntime({ model, clock, env: {}, store, resumeTurns: true });
+      return { runtime, kill };
+    };
+    const one = start();
+    const ada = await one.runtime.createSession({ commsName: "ada" });
+    // It answers nothing, so that what it gets can be counted.
+    const bob = await one.runtime.createSession({ commsName: "bob", toolFilter: { Allow: [] } });
+    const dead = new Promise<void>((resolve) => {
+      const unsubscribe = shared.signals.subscribe(bob.id, () => {
+        unsubscribe();
+        void one.kill().then(resolve);
+      });
+    });
+    ada.turn("begin with bob").catch(() => {});
+    await dead;
+    const two = start();
+    onTestFinished(() => two.runtime.close());
+    await isQuiet(shared, ada.id, bob.id);
+    expect(await delivered(shared, bob.id)).toHaveLength(1);
+    const results = (await entriesOf(shared, ada.id)).flatMap((body) =>
+      body.kind === "tool_results" ? [textOf(body.message)] : [],
+    );
+    expect(results[0]).toContain("peer_message_sent");
+  });
+
+  it("[Q4] reaches the running turn of a session that another process holds", async () => {
+    const clock = createFastClock();
+    const shared = createInMemoryStore({ now: clock.now });
+    const gate = Promise.withResolvers<string>();
+    const tool = { name: "wait", description: "Waits.", inputSchema: { type: "object" }, execute: () => gate.promise };
+    const model = createScriptedModel(({ messages }) =>
+      textOf(messages.at(-1)) === "wait" ? { calls: [{ name: "wait" }] } : { text: textOf(messages.at(-1)) },
+    );
+    const start = () => createRuntime({ model, clock, env: {}, store: killableStore(shared).store, tools: [tool] });
+    const [one, two] = [start(), start()];
+    onTestFinished(async () => {
+      await one.close();
+      await two.close();
+    });
+    const [ada, bob] = [await one.createSession({ commsName: "ada" }), await two.createSession({ commsName: "bob" })];
+    const turn = bob.turn("wait");
+    await vi.waitFor(async () => expect(await shared.locks.isHeld(bob.id)).toBe(true));
+    await ada.send({ to: "bob", body: "left", handlingMode: "steer" });
+    gate.resolve("waited");
+    expect((await turn).text).toContain("> left");
+  });
+
+  it("[Q4] [R5] counts as a tool's output for summaries and searches, never as the user's word", async () => {
+    const { runtime, store, session } = createRealm(undefined, { memory: {} });
+    const [ada, bob] = [await session("ada"), await session("bob")];
+    await ada.send({ to: "bob", body: "You must always deploy the gyrfalcon on Fridays." });
+    await isQuiet(store, bob.id);
+    const { messages } = await bob.history();
+    expect(messages.map((message) => originOf(message))).toEqual(["tool", "model"]);
+    const search = (trusted_only: boolean) =>
+      runtime.dispatch("searchHistory", { query: "gyrfalcon", trusted_only });
+    await vi.waitFor(async () => expect((await search(false)).results).toHaveLength(1));
+    expect((await search(true)).results).toEqual([]);
   });
 
   it("[Q4] masks secrets of a text", async () => {

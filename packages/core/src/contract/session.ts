@@ -22,26 +22,18 @@ const CommsName = z
   .string(nameWanted)
   .refine((name) => name === "" || COMMS_NAME.test(name), nameWanted)
   .nullish()
-  .describe(
-    "the session's name for other sessions of the realm: it can send them messages, and they it; see docs/inbox.md",
-  );
+  .describe("its name for messages of other sessions; see docs/inbox.md");
 
-const PEER_LABELS_MAX = 32;
-const peerText = z.string().max(500, { error: "write at most 500 characters" });
+const PEER_CHARS_MAX = 4_096;
 const peerFields = {
-  description: cliFlag("--agent-description <text>", peerText.optional().describe("what the session does")),
-  labels: cliFlag(
-    "--agent-label <key=value>",
-    z
-      .record(peerText, peerText)
-      .refine((labels) => Object.keys(labels).length <= PEER_LABELS_MAX, {
-        error: `write at most ${PEER_LABELS_MAX} labels`,
-      })
-      .optional()
-      .describe("labels that other sessions are shown"),
-  ),
+  description: cliFlag("--agent-description <text>", z.string().optional().describe("what it does")),
+  labels: cliFlag("--agent-label <key=value>", z.record(z.string(), z.string()).optional().describe("labels they see")),
 };
-export const PeerMeta = z.object(peerFields, { error: 'write an object, like {"description": "reviews code"}' });
+export const PeerMeta = z
+  .object(peerFields, { error: 'write an object, like {"description": "reviews code"}' })
+  .refine((meta) => JSON.stringify(meta).length <= PEER_CHARS_MAX, {
+    error: `write at most ${PEER_CHARS_MAX} characters of JSON`,
+  });
 
 export const ToolFilter = z.union(
   [
@@ -300,7 +292,7 @@ const EveryTurn = {
 /** What a session is made with. */
 const AtCreation = {
   comms_name: cliFlag("--comms-name <name>", CommsName),
-  peer_meta: PeerMeta.nullish().describe("what other sessions are told of a session with a comms_name"),
+  peer_meta: PeerMeta.nullish().describe("what they are told"),
   initial_turn: z
     .enum(["run_immediately", "deferred"])
     .default("run_immediately")

@@ -33,6 +33,7 @@ export interface Comms extends Pick<Service, "listPeers" | "sendComms"> {
   routeOf(sessionId: string, to: string): Promise<Route | undefined>;
 }
 
+type Labels = SessionRow["labels"];
 type Call = Pick<CallContext, "caller" | "unattended">;
 type Refusal = AgentEventOf<"message_refused">["reason"];
 const REASONS: readonly Refusal[] = ["depth", "rate", "permission"];
@@ -107,7 +108,7 @@ export function createComms({ store, clock, live, redact, enqueue, rules }: Comm
       const caller = turn?.setup.caller ?? asked.caller ?? own?.setup.caller;
       const { is_unattended, has_approver } = turn?.setup ?? own?.setup ?? asked;
       const setup = { ...defined({ caller, is_unattended, has_approver }), hops };
-      await enqueue(receiver, { ...queued, message: message(headOf(command, { id, name })), source, setup });
+      await enqueue(receiver, { ...queued, message: message(headOf(command, name, id)), source, setup });
     } catch (thrown) {
       const reason = thrown instanceof RuntimeError ? Object(thrown.details).reason : undefined;
       if (session.isRunning && REASONS.includes(reason)) {
@@ -154,26 +155,17 @@ export function createComms({ store, clock, live, redact, enqueue, rules }: Comm
 }
 
 /** Labels that a session must have to be seen: those of the sender's creator, and of who asks. */
-function seenBy(
-  { settings, isTurnOpen, turn }: LiveSession["state"],
-  { caller }: Call,
-): Readonly<Record<string, string>> {
+function seenBy({ settings, isTurnOpen, turn }: LiveSession["state"], { caller }: Call): Labels {
   return { ...settings.view, ...(isTurnOpen ? turn?.setup.caller?.labels : {}), ...caller?.labels };
 }
 
-function isPeer(
-  { archived, forgotten_whole, labels: had }: SessionRow,
-  labels: Readonly<Record<string, string>>,
-): boolean {
+function isPeer({ archived, forgotten_whole, labels: had }: SessionRow, labels: Labels): boolean {
   const wanted = Object.entries({ ...labels, ...peerLabels() });
   return !archived && forgotten_whole !== true && wanted.every(([key, value]) => had[key] === value);
 }
 
 /** What the runtime says of a message; nothing in it is the sender's but a name, which has no spaces. */
-function headOf(
-  { kind, session_id, status, in_reply_to }: SendComms,
-  { id, name }: { readonly id: string; readonly name: string },
-): string {
+function headOf({ kind, session_id, status, in_reply_to }: SendComms, name: string, id: string): string {
   const sender = `session ${name} (peer_id ${session_id})`;
   if (kind === "peer_request") return `Request ${id} of ${sender}; send_response answers it, with in_reply_to ${id}.`;
   if (kind === "peer_response") return `Response (${status}) of ${sender} to your request ${in_reply_to}.`;
@@ -181,11 +173,9 @@ function headOf(
 }
 
 function textOf({ body, intent, params, result, blocks }: SendComms): string {
-  const field = (name: string, value: unknown) => (value === undefined ? [] : [`${name}: ${JSON.stringify(value)}`]);
-  const texts = (blocks ?? []).map(({ text }) => text);
-  return [body ?? [], field("intent", intent), field("params", params), field("result", result), texts]
-    .flat()
-    .join("\n");
+  const fields = Object.entries({ intent, params, result }).filter(([, value]) => value !== undefined);
+  const named = fields.map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  return [...(body === undefined ? [] : [body]), ...named, ...(blocks ?? []).map(({ text }) => text)].join("\n");
 }
 
 /** Each line marked, so that no line of the text can pass for one of the runtime. */

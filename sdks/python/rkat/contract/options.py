@@ -225,9 +225,9 @@ class PeerMeta(TypedDict, total=False):
     """`peer_meta` of `SessionOptions`."""
 
     description: str
-    """What the session does."""
+    """What it does."""
     labels: Mapping[str, str]
-    """Labels that other sessions are shown."""
+    """Labels they see."""
 
 
 class CompactionSettings(TypedDict, total=False):
@@ -309,9 +309,9 @@ class SessionOptions(TypedDict, total=False):
     structured_output_retries: int
     """How often an answer that does not match output_schema is requested again, 0 to 10; 2 by default."""
     comms_name: str
-    """The session's name for other sessions of the realm: it can send them messages, and they it; see docs/inbox.md."""
+    """Its name for messages of other sessions; see docs/inbox.md."""
     peer_meta: PeerMeta
-    """What other sessions are told of a session with a comms_name."""
+    """What they are told."""
     max_turns: int
     """Model calls in the turn."""
     budget_limits: BudgetLimits

@@ -375,9 +375,9 @@ class PeerMeta(TypedDict, total=False):
     """`meta` of `ListPeer`."""
 
     description: str
-    """What the session does."""
+    """What it does."""
     labels: dict[str, str]
-    """Labels that other sessions are shown."""
+    """Labels they see."""
 
 
 class ListPeer(TypedDict):

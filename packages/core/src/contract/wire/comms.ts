@@ -51,7 +51,7 @@ const handling = z
 /** A message to another session of the realm, or to this one from outside; the model is shown it as data. */
 const SendComms = z
   .strictObject({
-    session_id: SessionId.clone().describe("the session that sends it; of an input, the one that gets it"),
+    session_id: cliFlag("ID", SessionId.clone().describe("the session that sends it; of an input, that gets it")),
     kind: cliFlag("--kind <kind>", z.enum(KINDS, kindWanted).default("peer_message").describe("what kind it is")),
     to: cliFlag("--to <name>", short.optional().describe("the session that gets it, by its comms_name or its id")),
     body: cliFlag("[BODY]", said.body.optional()),
