@@ -369,8 +369,7 @@ describe("messages between sessions", () => {
     await isQuiet(store, bob.id);
     const { messages } = await bob.history();
     expect(messages.map((message) => originOf(message))).toEqual(["tool", "model"]);
-    const search = (trusted_only: boolean) =>
-      runtime.dispatch("searchHistory", { query: "gyrfalcon", trusted_only });
+    const search = (trusted_only: boolean) => runtime.dispatch("searchHistory", { query: "gyrfalcon", trusted_only });
     await vi.waitFor(async () => expect((await search(false)).results).toHaveLength(1));
     expect((await search(true)).results).toEqual([]);
   });
