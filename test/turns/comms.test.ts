@@ -229,7 +229,7 @@ describe("messages between sessions", () => {
       `session_id: session ${nameless.id} has no comms_name, so it cannot write to other sessions`,
     );
     expect(await refused({ to: "bob", kind: "peer_lifecycle" })).toBe(
-      "kind: write peer_message, peer_request, peer_response or input; there are no mobs, so there is no peer_lifecycle",
+      "kind: write one of peer_message, peer_request, peer_response, input; there are no mobs, so there is no peer_lifecycle",
     );
     expect(await refused({})).toBe("to: a peer_message needs it");
     expect(await refused({ to: "bob", intent: "x" })).toBe("intent: a peer_message has none; leave it out");

@@ -10,9 +10,7 @@ const isShort = (value: unknown): boolean => (JSON.stringify(value) ?? "").lengt
 const tooLong = { error: `write at most ${CHARS_MAX} characters of JSON` };
 
 const KINDS = ["peer_message", "peer_request", "peer_response", "input"] as const;
-const kindWanted = {
-  error: `write ${KINDS.slice(0, -1).join(", ")} or input; there are no mobs, so there is no peer_lifecycle`,
-};
+const kindWanted = { error: `write one of ${KINDS.join(", ")}; there are no mobs, so there is no peer_lifecycle` };
 
 /** What each kind needs, and what else it may have besides `blocks` and `handling_mode`. */
 const FIELDS: Readonly<Record<(typeof KINDS)[number], readonly [needs: readonly string[], has: readonly string[]]>> = {
@@ -122,27 +120,14 @@ export type CommsPeers = z.infer<typeof CommsPeers>;
 
 const peer_id = short.describe("the other session: its peer_id as peers gives it, or its name if no other has that");
 const display_name = short.optional().describe("the name you know it by");
-const tool = { peer_id, display_name };
-const handling_mode = handling.default("queue");
+const tool = { peer_id, display_name, blocks: said.blocks, handling_mode: handling.default("queue") };
+const { body, intent, params, in_reply_to, status, result } = said;
 
 /** What the tools of a model take. */
 export const COMMS_TOOL_INPUTS = {
-  send_message: z.strictObject({ ...tool, body: said.body, blocks: said.blocks, handling_mode }),
-  send_request: z.strictObject({
-    ...tool,
-    intent: said.intent,
-    params: said.params,
-    blocks: said.blocks,
-    handling_mode,
-  }),
-  send_response: z.strictObject({
-    ...tool,
-    in_reply_to: said.in_reply_to,
-    status: said.status,
-    result: said.result,
-    blocks: said.blocks,
-    handling_mode,
-  }),
+  send_message: z.strictObject({ ...tool, body }),
+  send_request: z.strictObject({ ...tool, intent, params }),
+  send_response: z.strictObject({ ...tool, in_reply_to, status, result }),
   peers: z.strictObject({}),
 };
 
