@@ -5,18 +5,16 @@ import { runBlock } from "./support/run-block.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../docs/inbox.md"), "utf8");
 
-const blocks = [...page.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, text]) => text);
-
 describe("docs/inbox.md", () => {
-  it("[Q1] has an example that runs as written", async () => {
-    const { code, output } = await runBlock("ts", blocks[0] ?? "");
-    expect(code, output).toBe(0);
-    expect(output).toContain("both answered");
-  }, 90_000);
+  const blocks = [...page.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text);
 
-  it("[Q3] has an example of a goal that runs as written", async () => {
-    const { code, output } = await runBlock("ts", blocks[1] ?? "");
+  it.each([
+    ["[Q1] has an example of a busy session that runs as written", 0, "both answered"],
+    ["[Q3] has an example of a goal that runs as written", 1, "reached after 1 turn"],
+    ["[Q4] has an example of two sessions that runs as written", 2, "bob reviews code\npeer_message_sent by ada"],
+  ])("%s", { timeout: 90_000 }, async (_, at, expected) => {
+    const { code, output } = await runBlock("ts", blocks[at] ?? "");
     expect(code, output).toBe(0);
-    expect(output).toContain("reached after 1 turn");
-  }, 90_000);
+    expect(output).toContain(expected);
+  });
 });

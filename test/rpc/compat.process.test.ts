@@ -115,8 +115,6 @@ describe("a client of the 0.6 line", () => {
       { enable_mob: true },
       { enable_schedule: true },
       { enable_workgraph: true },
-      { comms_name: "ada" },
-      { peer_meta: { role: "x" } },
       { auth_binding: { realm: "a", binding: "b" } },
       { provider_params: { no_such_parameter: 1 } },
     ];
@@ -336,7 +334,7 @@ describe("a client of the 0.6 line", () => {
       failure(-32001, "SESSION_NOT_FOUND", new RegExp(`^Session not found: ${NOBODY}$`)),
     );
     const { methods } = await client.request("initialize", {});
-    for (const name of ["help/ask", "mob/list", "live/open", "schedule/tools", "comms/send"]) {
+    for (const name of ["help/ask", "mob/list", "live/open", "schedule/tools"]) {
       expect(methods).not.toContain(name);
       await expect(client.request(name, {})).rejects.toEqual(failure(-32601, "METHOD_NOT_FOUND"));
     }

@@ -17,7 +17,7 @@ import { createRestDriver, lackOfServer } from "./rest-driver.ts";
 import { openRpcDriver } from "./rpc-driver.ts";
 import { readPresent, reasonOf, runScenario, type Verdict } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
-import { PORTABLES, SCHEDULES, SESSIONS } from "./session-scenarios.ts";
+import { COMMS, PORTABLES, SCHEDULES, SESSIONS } from "./session-scenarios.ts";
 import { CONFORMANCE_SKILL, HOOKS, SKILLS, SUB_AGENTS, TURNS } from "./turn-scenarios.ts";
 
 /** Every scenario, in the order they are told. */
@@ -29,6 +29,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...HOOKS,
   ...SESSIONS,
   ...PORTABLES,
+  ...COMMS,
   ...SCHEDULES,
   ...COMPACTIONS,
   ...MEMORIES,

@@ -1,4 +1,4 @@
-import { type Scenario, SESSION, step } from "./scenario.ts";
+import { type CallStep, type Scenario, SESSION, step } from "./scenario.ts";
 import { asked, created, endedWith, said } from "./turn-scenarios.ts";
 
 const SERVER = { name: "docs", url: "http://127.0.0.1:9/mcp" };
@@ -563,6 +563,35 @@ export const PORTABLES: readonly Scenario[] = [
         },
       },
       step("readSession", SESSION, { result: { message_count: 2 } }),
+    ],
+  },
+];
+
+const named = (name: string): CallStep => ({
+  ...created("You are {run}.", { comms_name: `${name}.{run}`, peer_meta: { description: "does {run}" } }),
+  keep: { [name]: "session_id" },
+});
+const sent = { session_id: "{ada}", kind: "peer_message", body: "It is ready." };
+
+/** Messages between sessions; what their models do with them is tested with scripts. */
+export const COMMS: readonly Scenario[] = [
+  {
+    name: "comms",
+    title: "a session sees another that has a name, and sends it messages",
+    steps: [
+      named("ada"),
+      named("bob"),
+      {
+        call: "sendComms",
+        input: { ...sent, to: "bob.{run}" },
+        result: { kind: "peer_message_sent", acked: true },
+      },
+      { call: "sendComms", input: { ...sent, to: "nobody.{run}" }, error: { code: "INVALID_PARAMS" } },
+      {
+        call: "listPeers",
+        input: { session_id: "{ada}" },
+        result: { peers: [{ peer_id: "{bob}", name: "bob.{run}", meta: { description: "does {run}" } }] },
+      },
     ],
   },
 ];

@@ -21,6 +21,7 @@ import {
   TOOL_PRESETS,
   type ToolPreset,
 } from "./tools/builtin.ts";
+import { createCommsTools } from "./tools/comms.ts";
 import { createMcpTools, type McpTools, type SlotParts } from "./tools/mcp/mcp-tools.ts";
 import { createSessionServers } from "./tools/mcp/session-servers.ts";
 import { plainSecretOf, secretsOf } from "./tools/mcp/variables.ts";
@@ -42,7 +43,7 @@ interface ToolParts extends Pick<SlotParts, "env" | "root" | "clock" | "warn" | 
   readonly ceiling: ToolCeiling;
   readonly catalogue: SkillCatalogue;
   /** Tools read sessions, which are created after them. */
-  readonly sessions: () => Pick<SessionService, "live" | "loadSkill" | "jobs">;
+  readonly sessions: () => Pick<SessionService, "live" | "loadSkill" | "jobs" | "comms">;
 }
 
 export interface ComposedTools {
@@ -90,9 +91,10 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
       return work.map(({ text }) => text);
     },
   );
+  const commsTools = createCommsTools(() => sessions().comms);
   const loadSkillTool = createLoadSkill((...asked) => sessions().loadSkill(...asked));
   return {
-    under: ({ skills }, { recall, compaction }) => {
+    under: ({ skills, tools: { comms_enabled } }, { recall, compaction }) => {
       const memoryToolsFor = memoryTools(recall);
       return {
         codeTools: options.tools ?? [],
@@ -110,6 +112,7 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
           const isLeft = (tool: Tool) => !removed.includes(tool.mcp?.server ?? "");
           return [
             ...builtins.toolsFor(tools, JSON.stringify(sorted)),
+            ...(settings.comms !== undefined && comms_enabled && ceiling.agents ? commsTools : []),
             ...(tools.memory ? memoryToolsFor(labels, memory_scope) : []),
             ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools().filter(isLeft) : []),
             ...own.tools(addedBy(settings)),

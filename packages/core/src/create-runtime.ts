@@ -34,10 +34,11 @@ import { configuredPrices, describeModels, findModel, mergeModels, publishedPric
 import { createModelResolver, withPrices } from "./providers/resolve.ts";
 import { createCallerView, sessionsWith } from "./runtime/caller-view.ts";
 import { belowModelCeiling, type ToolCeiling } from "./runtime/ceiling.ts";
+import type { Comms } from "./runtime/comms.ts";
 import { createConfiguration } from "./runtime/configuration.ts";
 import { createDispatch, describeCapabilities, requireCapability } from "./runtime/dispatch.ts";
 import { lateBound } from "./runtime/late-bound.ts";
-import { createPermits, createProjectAnswers } from "./runtime/permissions.ts";
+import { createPermits, createProjectAnswers, createRouteRules } from "./runtime/permissions.ts";
 import { createRuntimeCalls, type Runtime } from "./runtime/runtime-calls.ts";
 import { adviceFor, requireNode, requireOptions } from "./runtime/runtime-options.ts";
 import { createSystemClock } from "./runtime/system-clock.ts";
@@ -202,7 +203,19 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     config,
     store: options.configStore ?? createConfigInMemory(),
     compose: options.compose ?? composeOver(config),
-    derive: deriving(options, { config, env, root, store, telemetry, ceiling, memory, hooks, catalogue, tools }),
+    derive: deriving(options, {
+      config,
+      env,
+      root,
+      store,
+      telemetry,
+      ceiling,
+      memory,
+      hooks,
+      catalogue,
+      tools,
+      sessions: sessionsLater.get,
+    }),
     own: ownLayer,
     spell: describeConfig,
     fixed: fixedAtStart,
@@ -319,16 +332,18 @@ interface DerivingParts extends Pick<MemoryParts, "store"> {
   readonly hooks: ComposedHooks;
   readonly catalogue: SkillCatalogue;
   readonly tools: ComposedTools;
+  readonly sessions: () => Pick<SessionService, "comms">;
 }
 
 /** Computes everything that follows from a configuration, at the start and after every change of it. */
 function deriving(
   options: RuntimeOptions,
-  { config, env, root, store, telemetry, ceiling, memory, hooks, catalogue, tools }: DerivingParts,
+  { config, env, root, store, telemetry, ceiling, memory, hooks, catalogue, tools, sessions }: DerivingParts,
 ): (changed: Config) => Configured & { readonly config: Config } {
   const ownModel = ownModelOf(options.model);
   const allowedBySkills = createSkillRules(catalogue);
   const shellProgram = config.shell.program;
+  const routeOf: Comms["routeOf"] = (...asked) => sessions().comms.routeOf(...asked);
   return (changed) => {
     const known = mergeModels(changed.models);
     const memoryScope = options.memory?.scope ?? changed.memory.scope;
@@ -338,7 +353,8 @@ function deriving(
     return {
       config: changed,
       policy: policyOf(changed),
-      permitFor: createPermits({ layers: changed.permissions, root, shellProgram, readLink, allowedBySkills }),
+      permitFor: createPermits({ layers: changed.permissions, root, shellProgram, readLink, allowedBySkills, routeOf }),
+      routeRules: createRouteRules(changed.permissions),
       approvalMs: changed.tools.approval_timeout_ms,
       compaction,
       hooks: hooks.of(changed),
@@ -373,6 +389,7 @@ function deriving(
         structured_output_retries: changed.agent.structured_output_retries,
         presets: presetsOf(options, changed),
         ceiling,
+        comms: changed.tools.comms_enabled,
         agents_md: options.agentsMd !== undefined,
         limits: config.ceiling.limits,
       },

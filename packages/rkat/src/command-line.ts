@@ -17,6 +17,7 @@ import { memoryRows } from "./commands/memory.ts";
 import {
   blobRows,
   capabilitiesRow,
+  commsRows,
   modelsRow,
   scheduleRows,
   skillRows,
@@ -269,6 +270,7 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     usageRow,
     ...skillRows,
     ...scheduleRows,
+    ...commsRows,
     ...subAgentRows,
     ...blobRows,
     command("rpc", {

@@ -294,7 +294,7 @@ const FIELDS: Readonly<Record<string, string>> = {
 function argumentFields({ self, id }: OpenedCall<object>): JsonObject {
   const fields = [...argumentValues(self)].map(([name, value]) => {
     if (name === "session") return ["session_id", id || undefined] as const;
-    return [FIELDS[name] ?? name, Array.isArray(value) ? value.join(" ") : value] as const;
+    return [FIELDS[name] ?? name, Array.isArray(value) ? value.join(" ") || undefined : value] as const;
   });
   return Object.fromEntries(fields.filter(([, value]) => value !== undefined));
 }

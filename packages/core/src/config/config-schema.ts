@@ -150,12 +150,14 @@ const Tools = z
     memory: flag
       .default(true)
       .meta(common("`memory_search` and `search_project_history` for sessions that have tools", false)),
+    comms_enabled: flag
+      .default(true)
+      .meta(common("whether sessions with a `comms_name` send each other messages; [inbox.md](inbox.md)", false)),
     output_bytes_max: whole(1_024)
       .default(65_536)
       .describe("what of one output the model is shown; the rest stays reachable as a blob"),
     // Written by other runtimes of this contract. Asking for what is not there is refused, not ignored; a schedule
     // is on by default there, so `true` says nothing.
-    comms_enabled: absent.describe(elsewhere),
     mob_enabled: absent.describe(elsewhere),
     workgraph_enabled: absent.describe(elsewhere),
     schedule_enabled: flag.optional().describe(elsewhere),
@@ -167,6 +169,7 @@ const Tools = z
     builtins_enabled: tools.builtins_enabled,
     shell_enabled: tools.shell_enabled,
     memory: tools.memory,
+    comms_enabled: tools.comms_enabled,
     output_bytes_max: tools.output_bytes_max,
   }));
 

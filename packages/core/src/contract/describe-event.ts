@@ -125,6 +125,8 @@ export function describeEvent(event: AgentEvent): EventLine {
       return event.phase === "reached"
         ? step("goal ended: reached")
         : remark(`goal ended, ${event.phase.replace("_", " ")}: ${event.reason}`, "warn");
+    case "message_refused":
+      return notice(event.why);
     case "background_job_completed":
       return remark(`job ${event.display_name} ended: ${event.terminal_status}`);
     case "transcript_rewrite_committed": {
@@ -271,6 +273,7 @@ export function parentageOf({
 
 function senderOf(source: AgentEventOf<"message_queued">["source"]): string {
   if (source === undefined || source.type === "user") return "the user";
+  if (source.name !== undefined) return `session ${source.name}`;
   return source.id === undefined ? `a ${source.type}` : `${source.type} ${source.id}`;
 }
 

@@ -72,6 +72,8 @@ const TurnSetup = z.object({
   inbox_id: z.string().optional(),
   /** The goal that it begins. */
   goal: GoalRecord.optional(),
+  /** How many messages between sessions led to it since a prompt. */
+  hops: count.optional(),
 });
 export type TurnSetup = z.infer<typeof TurnSetup>;
 

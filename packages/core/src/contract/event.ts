@@ -229,6 +229,16 @@ export const AgentEvent = z.discriminatedUnion("type", [
     phase: EndPhase,
     reason: z.string().describe("why, in a sentence"),
   }),
+  event("message_refused", "a message to another session was refused", {
+    session_id,
+    to: z.string().describe("the session that it was for"),
+    reason: z
+      .enum(["depth", "rate", "permission"])
+      .describe(
+        "depth: too many messages since a prompt; rate: too many within a minute; permission: a rule denies it",
+      ),
+    why: z.string().describe("why, in a sentence"),
+  }),
   event("turn_adopted", "another process continues the turn", { session_id, ...Adoption }),
   event("extraction_succeeded", "a structured result was extracted", {
     session_id,

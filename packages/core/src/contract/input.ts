@@ -257,8 +257,6 @@ export const WHY_UNSERVED = {
   enable_workgraph: "there are no work graphs",
   enable_mob: "there are no mobs",
   enable_web_search: "there is no web search of the provider's; an MCP server may bring one",
-  comms_name: "agents cannot send each other messages",
-  peer_meta: "agents cannot send each other messages",
   auth_binding: "keys come from the environment of the runtime alone",
 };
 const because = (field: keyof typeof WHY_UNSERVED): string =>
@@ -270,8 +268,6 @@ export const UNSERVED = {
   enable_workgraph: flag.describe(because("enable_workgraph")),
   enable_mob: flag.describe(because("enable_mob")),
   enable_web_search: flag.describe(because("enable_web_search")),
-  comms_name: z.string({ error: "write a text" }).nullish().describe(because("comms_name")),
-  peer_meta: table.describe(because("peer_meta")),
   auth_binding: table.describe(because("auth_binding")),
 };
 
@@ -303,6 +299,7 @@ export type WhenBusy = z.infer<typeof WhenBusy>;
 export const InboxSource = z.object({
   type: z.enum(["user", "job", "goal", "session", "schedule"]).describe("user, or what sent it on its own"),
   id: z.string().optional().describe("the id of that job, goal, session or schedule"),
+  name: z.string().optional().describe("the comms_name of that session"),
 });
 export type InboxSource = z.infer<typeof InboxSource>;
 

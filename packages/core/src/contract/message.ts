@@ -221,8 +221,12 @@ export type ToolUseBlock = Extract<AssistantBlock, { block_type: "tool_use" }>;
 export const ORIGINS = ["user", "model", "import", "tool"] as const;
 export type Origin = (typeof ORIGINS)[number];
 
+/** Notices that say what programs and other sessions say. */
+const OF_OTHERS: readonly string[] = ["background_job", "comms", "external_event"];
+
 export function originOf(message: Message): Origin {
   if (message.role === "tool_results") return "tool";
+  if (message.role === "system_notice" && OF_OTHERS.includes(message.kind)) return "tool";
   if ("origin" in message && message.origin !== undefined) return message.origin;
   return message.role === "block_assistant" ? "model" : "user";
 }

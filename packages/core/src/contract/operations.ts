@@ -44,6 +44,7 @@ import {
   SESSION_SERVER_OPERATIONS,
 } from "./session-operations.ts";
 import { SKILL_OPERATIONS } from "./skill.ts";
+import { COMMS_OPERATIONS } from "./wire/comms.ts";
 import { ResumeTool, RunTool } from "./wire/mcp-tools.ts";
 import { SCHEDULE_OPERATIONS } from "./wire/schedule.ts";
 
@@ -276,6 +277,7 @@ export const OPERATIONS = {
   },
   ...INBOX_OPERATIONS,
   ...GOAL_OPERATIONS,
+  ...COMMS_OPERATIONS,
   ...PORTABLE_OPERATIONS,
   ...APPROVAL_OPERATIONS,
   ...SESSION_SERVER_OPERATIONS,

@@ -105,6 +105,7 @@ const PATTERNS_MAX = 1_000;
 export type PermissionPattern =
   | { readonly kind: "tool"; readonly tool: string }
   | { readonly kind: "shell"; readonly words: readonly string[] }
+  | { readonly kind: "route"; readonly from: string; readonly to: string }
   | { readonly kind: "path"; readonly tool: string; readonly path: string }
   | { readonly kind: "mcp"; readonly server: string; readonly tool: string; readonly fingerprint?: string };
 
@@ -117,6 +118,12 @@ export function readPattern(text: string): PermissionPattern | string {
   if (/^(?:bash|sh)$/i.test(name)) return `${shown} names no tool of rkat; write shell or shell(git *)`;
   if (!/^[\w.*-]+$/.test(name)) {
     return `${shown} is no pattern; write the name of a tool, shell(git *), apply_patch(src/**), mcp(server) or *`;
+  }
+  if (name === "comms") {
+    const [, from, to] = /^[^(]*\(\s*(\S+)\s*>\s*(\S+?)\s*\)\s*$/u.exec(text) ?? [];
+    if (from === undefined || to === undefined)
+      return `${shown} does not name who writes to whom; write comms(ada > bob), comms(* > bob) or comms(* > *)`;
+    return { kind: "route", from, to };
   }
   if (open < 0) {
     return name === "mcp"

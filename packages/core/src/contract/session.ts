@@ -14,6 +14,28 @@ export const SessionId = cliFlag(
   z.uuid({ error: "expected a session id (a UUID)" }).describe("the session, by its id"),
 );
 
+const nameWanted = {
+  error: "write 1 to 64 letters, digits and . _ - / : @, beginning with a letter or digit, and no session id",
+};
+// A name stands in the line that tells the model who writes: it must not be able to say anything, nor be an id.
+export const COMMS_NAME = /^(?![\da-f]{8}-[\da-f]{4}-)[\p{L}\p{N}][\p{L}\p{N}._/:@-]{0,63}$/iu;
+const CommsName = z
+  .string(nameWanted)
+  .refine((name) => name === "" || COMMS_NAME.test(name), nameWanted)
+  .nullish()
+  .describe("its name for messages of other sessions; see docs/inbox.md");
+
+const PEER_CHARS_MAX = 4_096;
+const peerFields = {
+  description: cliFlag("--agent-description <text>", z.string().optional().describe("what it does")),
+  labels: cliFlag("--agent-label <key=value>", z.record(z.string(), z.string()).optional().describe("labels they see")),
+};
+export const PeerMeta = z
+  .object(peerFields, { error: 'write an object, like {"description": "reviews code"}' })
+  .refine((meta) => JSON.stringify(meta).length <= PEER_CHARS_MAX, {
+    error: `write at most ${PEER_CHARS_MAX} characters of JSON`,
+  });
+
 export const ToolFilter = z.union(
   [
     z.literal("All"),
@@ -169,6 +191,8 @@ export const SessionSettings = z.object({
   labels: z.record(z.string(), z.string()).optional(),
   /** Labels of its creator: its tools see only sessions with all of them. */
   view: z.record(z.string(), z.string()).optional(),
+  /** How other sessions of the realm know it; absent for one that has no messages of theirs. */
+  comms: z.object({ name: z.string(), ...peerFields }).optional(),
   app_context: z.unknown().optional(),
   shell_env: z.record(z.string(), z.string()).optional(),
   compaction: CompactionSettings.optional(),
@@ -271,6 +295,8 @@ const EveryTurn = {
 
 /** What a session is made with. */
 const AtCreation = {
+  comms_name: cliFlag("--comms-name <name>", CommsName),
+  peer_meta: PeerMeta.nullish().describe("what they are told"),
   initial_turn: z
     .enum(["run_immediately", "deferred"])
     .default("run_immediately")

@@ -13,6 +13,8 @@ export interface JudgedCall {
   readonly args: JsonObject;
   /** Set for a tool of an MCP server: the server's name, and its own name for the tool. */
   readonly mcp?: Tool["mcp"] | undefined;
+  /** Set for a message to another session: of each end its names. */
+  readonly route?: { readonly from: readonly string[]; readonly to: readonly string[] } | undefined;
   /** The project's folder, absolute: paths are relative to it. */
   readonly root: string;
   /** Resolves links of paths; without it only the spelling is judged. */
@@ -285,9 +287,10 @@ function alwaysOf(parts: readonly Part[], call: CallNames): readonly string[] | 
   return named.size === 0 || named.size > PATTERNS_MAX ? undefined : [...named];
 }
 
-function patternOf(part: Part, { tool, mcp }: CallNames): string | undefined {
+function patternOf(part: Part, { tool, mcp, route }: CallNames): string | undefined {
   switch (part.kind) {
     case "call":
+      if (route !== undefined) return `comms(${route.from[0]} > ${route.to[0]})`;
       if (mcp === undefined) return tool;
       return mcpPattern(tool, mcp);
     case "unknown":
@@ -345,6 +348,7 @@ function quoted(text: string): string {
 
 interface CallNames {
   readonly tool: string;
+  readonly route?: JudgedCall["route"];
   readonly mcp?: Tool["mcp"] | undefined;
 }
 
@@ -387,6 +391,11 @@ function compilePattern(text: string): Matcher {
         (_part, { mcp }) =>
           mcp !== undefined && isSame(mcp) && matchesGlob(server, mcp.server) && matchesGlob(tool, mcp.tool),
       );
+    }
+    case "route": {
+      const [from, to] = [compileGlob(pattern.from), compileGlob(pattern.to)];
+      const has = (glob: Glob, names: readonly string[] = []) => names.some((name) => matchesGlob(glob, name));
+      return always(text, (_part, { route }) => has(from, route?.from) && has(to, route?.to));
     }
     case "path":
       return { text, ...pathMatcher(compileGlob(pattern.tool), pattern.path) };

@@ -68,7 +68,7 @@ function textsOf(message: Message, recalls: ReadonlySet<string>): readonly Piece
     case "system_notice":
       // Skills and AGENTS.md are files: otherwise every session that has one would match its words.
       return (message.skill ?? message.agents_md) === undefined
-        ? [{ role: "notice", kind: "notice", text: message.body ?? "" }]
+        ? [{ role: originOf(message) === "tool" ? "tool" : "notice", kind: "notice", text: message.body ?? "" }]
         : [];
     case "user":
       return [{ role: "user", kind: "text", text: textOfContent(message.content) }];

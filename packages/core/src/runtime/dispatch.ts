@@ -169,15 +169,13 @@ const ALWAYS: readonly (readonly [id: string, description: string])[] = [
   ["shell", "Shell commands and background jobs"],
   ["hooks", "Hooks around a turn's steps"],
   ["skills", "Skills loaded into the prompt"],
+  ["comms", "Messages between sessions of the realm"],
   ["schedule", "Scheduled turns"],
   ["mcp_live", "MCP servers added to a running session"],
 ];
 
 /** Parts of the wire contract that this runtime does not have. */
-const NEVER: readonly (readonly [id: string, description: string])[] = [
-  ["comms", "Messages between agents"],
-  ["work_graph", "Shared work graphs"],
-];
+const NEVER: readonly (readonly [id: string, description: string])[] = [["work_graph", "Shared work graphs"]];
 
 /** What a runtime of these capabilities can do. */
 export function describeCapabilities(present: ReadonlySet<Capability>): Capabilities {

@@ -2,13 +2,30 @@ import { type Caller, hasScope, requireScope } from "../contract/caller.ts";
 import { invalid, RuntimeError } from "../contract/error.ts";
 import type { PermissionRules } from "../contract/permission.ts";
 import type { JsonObject, SessionSettings } from "../contract/session.ts";
-import type { PermissionLayer, PermissionPolicy } from "../permission/judge.ts";
+import type { JudgedCall, PermissionLayer, PermissionPolicy } from "../permission/judge.ts";
 import type { ReadLink } from "../permission/paths.ts";
 import { decidesProgram, isHarmlessForPrograms } from "../permission/shell-command.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { SessionState } from "../state/session-state.ts";
 import type { Judged, Permit } from "../turn/approval.ts";
 import type { Service } from "./dispatch.ts";
+
+/** The two ends of a message between sessions: of each its names. */
+export type Route = NonNullable<JudgedCall["route"]>;
+
+/** Whether a `deny` of the configuration, or of one of these sessions, forbids a message. */
+export type RouteRules = (route: Route, sessions: readonly Pick<SessionSettings, "permissions">[]) => Promise<boolean>;
+
+export function createRouteRules(layers: readonly PermissionLayer[]): RouteRules {
+  return async (route, sessions) => {
+    const rules = [...layers.map((layer) => layer.rules), ...sessions.map(({ permissions }) => permissions)];
+    const deny = rules.flatMap((one) => one?.deny ?? []).filter((pattern) => pattern.trimStart().startsWith("comms"));
+    if (deny.length === 0) return false;
+    const { createPolicy, judgeCall } = await import("../permission/judge.ts");
+    const policy = createPolicy([{ from: "session", rules: { deny } }], () => "allow");
+    return judgeCall(policy, { tool: "", args: {}, root: "", route }).verdict === "deny";
+  };
+}
 
 const ALLOWED: Judged = { verdict: "allow", why: "" };
 /** Operations with effects outside of the session. */
@@ -24,6 +41,8 @@ export function createPermits(of: {
   readonly readLink: ReadLink;
   /** The rules of the skills that a session has loaded. */
   readonly allowedBySkills?: (state: SessionState) => Promise<readonly string[]>;
+  /** From whom to whom a session would write. */
+  readonly routeOf?: (sessionId: string, to: string) => Promise<Route | undefined>;
 }): (state: SessionState, tools: ReadonlyMap<string, Tool>) => Permit {
   const { root, shellProgram, readLink } = of;
   return (state, tools) => {
@@ -54,7 +73,9 @@ export function createPermits(of: {
         const key = JSON.stringify([fallback, allow]);
         const policy = policies.get(key) ?? createPolicy(layers, () => fallback, shellProgram);
         policies.set(key, policy);
-        const judged = judgeCall(policy, { tool: called, args: calledWith, root, readLink, mcp: tool.mcp });
+        const to = name.startsWith("send_") && state.settings.comms !== undefined ? args.peer_id : undefined;
+        const route = typeof to === "string" ? await of.routeOf?.(state.sessionId, to) : undefined;
+        const judged = judgeCall(policy, { tool: called, args: calledWith, root, readLink, mcp: tool.mcp, route });
         if (fallback === "allow" || judged.verdict !== "ask") return judged;
         return { ...judged, why: `${name} is made to ask before it runs`, always: judged.always ?? [called] };
       };

@@ -180,8 +180,8 @@ function entriesFrom(bodies: readonly EntryBody[]): readonly Entry[] {
   });
 }
 
-/** A fork belongs to its creator, also that of a sub-agent's session: it has no task and no permissions. */
-function withoutTask({ sub_agent, ...settings }: SessionSettings): SessionSettings {
+/** A fork belongs to its creator, also that of a sub-agent's session: it has no task, no permissions and no name. */
+function withoutTask({ sub_agent, comms: _name, ...settings }: SessionSettings): SessionSettings {
   if (sub_agent === undefined) return settings;
   const { parent: _parent, parent_call: _call, agent: _agent, ...labels } = settings.labels ?? {};
   return { ...settings, labels: { ...labels, ...settings.view } };

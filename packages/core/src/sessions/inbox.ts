@@ -1,14 +1,22 @@
 import { FORGOTTEN, FORGOTTEN_SHORT, FORGOTTEN_SHORTER } from "../contract/compaction.ts";
 import { EntryBody, type EntryBodyOf } from "../contract/entry.ts";
 import { asRuntimeError, type ErrorCode, invalid, RuntimeError } from "../contract/error.ts";
-import { INBOX_MAX } from "../contract/input.ts";
+import { INBOX_MAX, type InboxSource } from "../contract/input.ts";
 import type { RunResult } from "../contract/session.ts";
 import type { InboxMessage } from "../contract/session-operations.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { CallContext, Service } from "../runtime/dispatch.ts";
 import { isActive } from "../state/goal.ts";
-import { inOrder, isFree, isUnfinished, isWaiting, type QueuedMessage } from "../state/session-state.ts";
+import {
+  inOrder,
+  isFree,
+  isUnfinished,
+  isWaiting,
+  type QueuedMessage,
+  type SessionState,
+  sentLately,
+} from "../state/session-state.ts";
 import { contentText } from "../turn/tokens.ts";
 import type { TurnEvents } from "./approvals.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
@@ -73,8 +81,7 @@ export function createInbox(parts: InboxParts): Inbox {
       const known = state.messages.get(body.id);
       if (body.kind === "message_removed") return known === 0 ? [body] : [];
       if (known !== undefined) return [];
-      if (state.inbox.length >= INBOX_MAX)
-        throw invalid(`${INBOX_MAX} messages wait in session ${state.sessionId}, its limit; remove one or wait`);
+      requireRoom(state, body.source, clock.now());
       return [body];
     });
     const isNext =
@@ -230,6 +237,21 @@ export const KEPT_AFTER: ReadonlySet<ErrorCode> = new Set([
   "SESSION_BUSY",
   "CAPABILITY_UNAVAILABLE",
 ]);
+
+/** How many messages one session may send another within a minute. */
+const RATE_MAX = 10;
+
+/** Throws unless a further message may wait in the session. */
+export function requireRoom(state: SessionState, { type, id = "" }: InboxSource, nowMs: number): void {
+  const { sessionId, inbox } = state;
+  if (inbox.length >= INBOX_MAX)
+    throw invalid(`${INBOX_MAX} messages wait in session ${sessionId}, its limit; remove one or wait`);
+  if (type !== "session" || sentLately(state, id, nowMs).length < RATE_MAX) return;
+  const why = `session ${id} has sent ${RATE_MAX} messages within a minute, the limit; wait, or say it in one`;
+  throw new RuntimeError("BUDGET_EXHAUSTED", `not sent to session ${sessionId}: ${why}`, {
+    details: { reason: "rate" },
+  });
+}
 
 function describe({ body, seq: _ }: QueuedMessage): InboxMessage {
   const { id: message_id, when_busy, source, message } = body;

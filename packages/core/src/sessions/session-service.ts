@@ -12,6 +12,7 @@ import type { ReadAgentsMd } from "../ports/agents-md.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SessionJobs } from "../ports/jobs.ts";
 import { sessionsWith } from "../runtime/caller-view.ts";
+import { type Comms, createComms } from "../runtime/comms.ts";
 import type { Configuration } from "../runtime/configuration.ts";
 import type { Service } from "../runtime/dispatch.ts";
 import { lateBound } from "../runtime/late-bound.ts";
@@ -83,6 +84,7 @@ export interface SessionService {
   /** What the tool does by which a model loads a skill. */
   readonly loadSkill: Skills["load"];
   readonly jobs: SessionJobs;
+  readonly comms: Comms;
   stop(): Promise<void>;
 }
 
@@ -182,6 +184,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     ending: ending.signal,
   });
 
+  const { enqueue } = inbox;
+  const comms = createComms({ store, clock, live, redact, enqueue, rules: () => configuration.current().routeRules });
   const sizesOf = createSizes(current, clock);
   const service: Service = {
     ...turns,
@@ -191,6 +195,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     readInbox: inbox.readInbox,
     removeInboxMessage: inbox.removeInboxMessage,
     endGoal: goals.endGoal,
+    sendComms: comms.sendComms,
+    listPeers: comms.listPeers,
     interruptTurn: async ({ session_id }) => {
       await interrupt(await live.findFresh(session_id));
       return { interrupted: true };
@@ -250,7 +256,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     await jobs.close();
     await live.close();
   };
-  return { service, live, loadSkill: skills.load, jobs, stop };
+  return { service, live, loadSkill: skills.load, jobs, comms, stop };
 }
 
 function skillsFor(parts: ServiceParts, live: LiveSessions, current: Current): Skills {

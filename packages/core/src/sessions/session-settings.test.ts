@@ -23,8 +23,6 @@ const ASKS: Readonly<Record<keyof typeof UNSERVED, unknown>> = {
   enable_workgraph: true,
   enable_mob: true,
   enable_web_search: true,
-  comms_name: "ada",
-  peer_meta: { role: "x" },
   auth_binding: { realm: "a", binding: "b" },
 };
 
@@ -141,6 +139,8 @@ const CREATE: Readonly<Record<string, Sample>> = {
   app_context: { value: { a: 1 } },
   shell_env: { value: { A: "b" } },
   compaction: { value: { recent_turn_budget: 2 } },
+  comms_name: { value: "ada" },
+  peer_meta: { value: { description: "reads" }, with: { comms_name: "ada" } },
 };
 
 /** What a session is made with is not changed by a turn of it. */

@@ -22,6 +22,8 @@ export interface SessionDefaults {
   readonly structured_output_retries: number;
   readonly presets: Readonly<Record<NonNullable<CreateSession["tool_preset"]>, SessionSettings["tools"]>>;
   readonly ceiling: ToolCeiling;
+  /** Whether sessions may have a comms_name. */
+  readonly comms: boolean;
   /** Whether there may be an AGENTS.md. */
   readonly agents_md: boolean;
   /** The most a session may spend. */
@@ -86,12 +88,25 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
       provider_params: input.provider_params,
       output_schema: input.output_schema,
       labels: input.labels,
+      comms: commsOf(input, defaults),
       app_context: input.app_context,
       shell_env: input.shell_env,
       compaction: input.compaction,
       permissions: input.permissions,
     }),
   };
+}
+
+function commsOf(
+  { comms_name: name, peer_meta: meta }: CreateSession,
+  { comms }: SessionDefaults,
+): SessionSettings["comms"] {
+  if (!name) {
+    if (asksForNothing(meta)) return undefined;
+    throw invalid("peer_meta: it says what the session of a comms_name does; give both, or leave it out");
+  }
+  if (comms) return { ...meta, name };
+  throw unserved("comms_name", "the configuration says tools.comms_enabled = false; leave it out");
 }
 
 type ToolsAsked = Partial<
@@ -222,6 +237,12 @@ function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, va
       return value === settings.tools.memory;
     case "enable_agents":
       return value === (settings.tools.agents === true);
+    case "comms_name":
+      return value === (settings.comms?.name ?? "");
+    case "peer_meta": {
+      const { name: _, ...meta } = settings.comms ?? { name: "" };
+      return JSON.stringify(value) === JSON.stringify(meta);
+    }
     case "history":
     case "initial_turn":
     case "tool_preset":

@@ -10,7 +10,7 @@ import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
 import type { Store } from "../ports/store.ts";
 import { ceilingFor, requireToolScope } from "../runtime/ceiling.ts";
 import { type CallContext, requireCapability, requireLeft, type Service } from "../runtime/dispatch.ts";
-import { requireMayAllow, requireMayPrepare, rulesFor } from "../runtime/permissions.ts";
+import { type RouteRules, requireMayAllow, requireMayPrepare, rulesFor } from "../runtime/permissions.ts";
 import type { Goals } from "../schedules/goals.ts";
 import type { Skills } from "../skills/skills.ts";
 import type { Hash } from "../state/context.ts";
@@ -67,6 +67,7 @@ export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparat
   /** Where a search of memory looks that does not say. */
   readonly memoryScope: "project" | "session";
   readonly retention: Retention;
+  readonly routeRules: RouteRules;
   readonly subAgents: SubAgentOptions;
   readonly hasSkills: boolean;
   readonly hasAgentsMd: boolean;
@@ -295,8 +296,8 @@ export function createTurnOperations(
       // Apart from the turn's beginning: what is unloaded by it must not be shown to its first call.
       if (loading.length > 0) await appendEntries(store.log, session, loading);
       const instructions = input.additional_instructions ?? [];
-      const inbox_id = queued === undefined ? {} : { inbox_id: queued.id };
-      const recorded = { ...recordedOf(call, request?.key), ...inbox_id, ...goal };
+      const sent = queued === undefined ? {} : { inbox_id: queued.id, ...defined({ hops: queued.setup?.hops }) };
+      const recorded = { ...recordedOf(call, request?.key), ...sent, ...goal };
       const turn = { prompt, results, model, instructions, overlay, signal, added, hooks, recorded };
       return runTurn(began, session, { ...turn, ...asked, ...(isSent ? { queued } : {}) });
     };

@@ -83,7 +83,7 @@ export interface TurnInput {
   /** Continues the unfinished turn of a process that is gone. */
   readonly isAdopted?: boolean | undefined;
   /** Inputs that are only recorded, for a process that continues the turn. */
-  readonly recorded?: Pick<TurnSetup, "has_approver" | "request_key" | "inbox_id" | "goal"> | undefined;
+  readonly recorded?: Pick<TurnSetup, "has_approver" | "request_key" | "inbox_id" | "hops" | "goal"> | undefined;
   readonly signal: AbortSignal;
   /** The answer to calls that need approval if there is no approver. */
   readonly unattended: Unattended | undefined;

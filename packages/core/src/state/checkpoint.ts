@@ -76,6 +76,7 @@ function keepState(state: SessionState) {
     inbox: state.inbox.map(({ seq }) => seq),
     messages: [...state.messages],
     goal: state.goal && keepGoal(state.goal),
+    senders: [...state.senders],
     lastText: lastText?.seq ?? 0,
     archived: state.archived,
   } satisfies Record<Exclude<keyof SessionState, Derived>, unknown>;
@@ -196,6 +197,7 @@ export function restoreState(
     inbox: recordsAt(kept.inbox, "message_queued", entryAt),
     messages: new Map(kept.messages),
     goal,
+    senders: new Map(kept.senders),
     lastText: spoken?.role === "block_assistant" ? { seq: lastText, text: assistantText(spoken) } : undefined,
   };
   measure(state);

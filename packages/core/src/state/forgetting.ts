@@ -6,6 +6,7 @@ import {
   type SeqRange,
 } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import type { AgentEventOf } from "../contract/event.ts";
 import { GOAL_PHASES } from "../contract/wire/goal.ts";
 import { OCCURRENCE_PHASES, SCHEDULE_PHASES } from "../contract/wire/schedule.ts";
 import { cutSentences } from "../grounding/cut-sentences.ts";
@@ -266,8 +267,9 @@ const LEFT_OUT: ReadonlySet<string> = new Set(["meta", "native", "file", "permis
 const WORDS: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   [
     "reason",
-    new Set(["superseded", "failed", "large", "process_ended", "released"] satisfies (
+    new Set(["superseded", "failed", "large", "process_ended", "released", "depth", "rate", "permission"] satisfies (
       | EvictionReason
+      | AgentEventOf<"message_refused">["reason"]
       | EntryBodyOf<"turn_adopted">["reason"]
     )[]),
   ],

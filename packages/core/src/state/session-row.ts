@@ -23,13 +23,13 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
   switch (body.kind) {
     case "session_created":
     case "settings_changed": {
-      const { model, provider, labels = {}, system_prompt } = body.settings;
+      const { model, provider, labels = {}, system_prompt, comms } = body.settings;
       const hasSystem = system_prompt !== undefined && system_prompt !== "";
       row.message_count += Number(hasSystem) - Number(row.has_system);
       row.has_system = hasSystem;
       row.model = model;
       row.provider = provider;
-      row.labels = labels;
+      row.labels = comms === undefined ? labels : { ...labels, ...peerLabels(comms.name) };
       if (row.budget !== undefined) row.budget = { ...row.budget, limits: body.settings.budget_limits };
       return;
     }
@@ -158,6 +158,13 @@ function beginGoal(row: Changing<SessionRow>, setup: TurnSetup | undefined): voi
   row.goal_phase = "active";
   countQueued(row, 1);
 }
+
+/** Labels by which a store finds the sessions that have a name, and that of a name; a request cannot set them. */
+export function peerLabels(name?: string): Readonly<Record<string, string>> {
+  return { "meerkat.comms": "yes", ...(name === undefined ? {} : { [PEER_NAME]: name }) };
+}
+
+export const PEER_NAME = "meerkat.comms_name";
 
 function countQueued(row: Changing<SessionRow>, change: 1 | -1): void {
   row.queued = Math.max(0, (row.queued ?? 0) + change);

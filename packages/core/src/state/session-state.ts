@@ -92,6 +92,8 @@ export interface SessionState extends ShownState, DelegatedState {
   readonly messages: Map<string, number>;
   /** The newest goal; undefined before the first. */
   goal: GoalRun | undefined;
+  /** When messages of each other session came, by its id, as far as that still counts. */
+  readonly senders: Map<string, readonly number[]>;
   lastText: { readonly seq: number; readonly text: string } | undefined;
   archived: boolean;
 }
@@ -113,6 +115,8 @@ export interface TurnRecord {
   readonly setup: TurnSetup;
   readonly openedAtMs: number;
   readonly toolCallsBefore: number;
+  /** How many messages between sessions led here since a prompt. */
+  readonly hops: number;
   /** How many processes have run it; those that released it are not counted. */
   readonly attempt: number;
   /** Answered model calls, and whether one more was made whose answer is not in the log. */
@@ -197,6 +201,7 @@ export function beginState(sessionId: string, [first]: readonly Entry[]): Sessio
     inbox: [],
     messages: new Map(),
     goal: undefined,
+    senders: new Map(),
     lastText: undefined,
     archived: false,
   };
@@ -218,6 +223,7 @@ export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Ah
     injected: new Map(state.injected),
     requests: new Map(state.requests),
     messages: new Map(state.messages),
+    senders: new Map(state.senders),
   };
   for (const body of bodies) {
     advance(ahead, { body, seq: ahead.lastSeq + 1, span: spanOf(body), timestamp_ms: state.updatedAtMs });
@@ -291,8 +297,10 @@ export function advance(state: SessionState, entry: Entry): void {
     case "message_queued":
       state.inbox = [...state.inbox, { seq, body }];
       rememberKey(state.messages, body.id, 0);
+      if (body.source.type === "session") rememberSender(state, body.source.id ?? "", entry.timestamp_ms);
       return;
     case "message_delivered":
+      changeTurn(state, { hops: Math.max(state.turn?.hops ?? 0, hopsOf(state, body.id)) });
       applyMessage(state, seq, body.message);
       leaveInbox(state, body.id, state.turn?.seq ?? seq);
       return;
@@ -442,6 +450,8 @@ function openTurn(state: SessionState, entry: Entry, setup: TurnSetup = {}): voi
     setup,
     openedAtMs: entry.timestamp_ms,
     toolCallsBefore: state.toolCallsUsed,
+    // A prompt begins anew; what a job, a client or the runtime continues goes on from the turn before.
+    hops: entry.body.kind === "turn_opened" ? 0 : (setup.hops ?? state.turn?.hops ?? 0),
     attempt: 1,
     calls: 0,
     isCalling: false,
@@ -459,6 +469,22 @@ function openTurn(state: SessionState, entry: Entry, setup: TurnSetup = {}): voi
 function leaveInbox(state: SessionState, id: string, to: number): void {
   state.inbox = state.inbox.filter(({ body }) => body.id !== id);
   state.messages.set(id, to);
+}
+
+function hopsOf({ inbox }: SessionState, id: string): number {
+  return inbox.find(({ body }) => body.id === id)?.body.setup?.hops ?? 0;
+}
+
+/** How long a message counts against the rate of its sender. */
+const SENT_MS = 60_000;
+
+export function sentLately({ senders }: Pick<SessionState, "senders">, sender: string, nowMs: number) {
+  return (senders.get(sender) ?? []).filter((atMs) => atMs > nowMs - SENT_MS);
+}
+
+function rememberSender({ senders }: SessionState, sender: string, atMs: number): void {
+  senders.set(sender, [...sentLately({ senders }, sender, atMs), atMs]);
+  for (const one of senders.keys()) if (sentLately({ senders }, one, atMs).length === 0) senders.delete(one);
 }
 
 function changeTurn(state: SessionState, change: Partial<TurnRecord>): void {

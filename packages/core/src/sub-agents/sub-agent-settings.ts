@@ -116,6 +116,7 @@ export function childSettings(
     output_schema: _result,
     turn_output_schema: _newest,
     app_context: _theirs,
+    comms: _name,
     agents_md: _ofParent,
     provider_params,
     sub_agent,

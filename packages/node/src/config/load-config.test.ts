@@ -75,6 +75,7 @@ describe("defaults", () => {
         builtins_enabled: false,
         shell_enabled: false,
         memory: true,
+        comms_enabled: true,
         output_bytes_max: 65_536,
       },
       shell: { program: undefined, timeout_ms: 30_000 },
@@ -320,8 +321,8 @@ describe("refusals", () => {
     ["[compaction]\nstrategy = 'x'", 'compaction.strategy is "x"; write one of "summary", "cascade"'],
     ["[tools]\nshell_enabled = 'yes'", 'tools.shell_enabled is "yes"; write true or false'],
     [
-      "[tools]\ncomms_enabled = true",
-      "tools.comms_enabled is true; rkat has no such tools, so set it to false or remove the key",
+      "[tools]\nmob_enabled = true",
+      "tools.mob_enabled is true; rkat has no such tools, so set it to false or remove the key",
     ],
     ["[rest]\nport = 70000", "rest.port is 70000; write a whole number from 0 to 65535"],
     ["[profiles.fast]\napi = 'chat'", "profiles.fast.model is missing; write a text in quotes"],

@@ -185,7 +185,7 @@ describe("what can be typed in a chat", () => {
     const place = { opened, invocation: { parts: PARTS } as Invocation };
     const texts = async (typed: string) => (await completeSlash(typed, place)).map(({ text }) => text);
     expect(await completeSlash("/se", place)).toEqual([{ text: "/sessions", note: expect.stringMatching(/^list/) }]);
-    expect(await texts("/")).toHaveLength(18);
+    expect(await texts("/")).toHaveLength(19);
     expect(await texts("/model claude-opus-5")).toEqual(["claude-opus-5-5", "claude-opus-5"]);
     expect(await completeSlash("/resume ", place)).toEqual([
       { text: expect.stringMatching(/^\S{13}$/), note: "Fact[2J one." },

@@ -157,9 +157,9 @@ const OTHER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
 
 const GOAL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   goal: {
-    takes: "[!COMMAND|SENTENCE|end]",
+    takes: "[!TEST|SENTENCE|end]",
     meaning:
-      "work on the next prompt until the command exits with 0, or the sentence holds; without one, show the goal",
+      "work on the next prompt until the command TEST exits with 0, or the sentence holds; without one, show the goal",
     run: async (chat, rest) => {
       const { runtime } = chat.opened;
       if (rest !== "" && rest !== "end") {

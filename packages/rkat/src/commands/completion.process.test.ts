@@ -19,7 +19,7 @@ async function completed(typed: string, { shell = "fish" } = {}): Promise<readon
 
 describe("[G5] completion", () => {
   const rows: readonly (readonly [typed: string, words: readonly string[]])[] = [
-    ["com", ["compact", "completion"]],
+    ["com", ["compact", "comms", "completion"]],
     ["session un", ["unqueue", "unpin"]],
     ["sessions sho", ["show"]],
     ["help session for", ["fork"]],

@@ -274,6 +274,34 @@ function statusWord(status: CapabilityStatus): string {
   return "DisabledByPolicy" in status ? "switched off" : "no";
 }
 
+export const commsRows: readonly CommandRow[] = [
+  command("comms", {
+    text: "Send messages between sessions that have a --comms-name, and list them.",
+    notes: [["They are read", "when the other session is free, by rkat serve or what else runs it; see docs/inbox.md"]],
+  }),
+  operation("comms send SESSION [BODY…]", "sendComms", {
+    examples: [
+      ['rkat comms send last --to reviewer "The branch is ready."', "from the last session to another, by its name"],
+      ["rkat comms send last --to reviewer --kind peer_request --intent review", "a request, which a response names"],
+    ],
+    view: ({ kind, envelope_id, interaction_id }) => `${kind.replaceAll("_", " ")}: ${envelope_id ?? interaction_id}`,
+  }),
+  operation("comms peers SESSION", "listPeers", {
+    examples: [["rkat comms peers last", "whom the session can write to"]],
+    view: ({ peers }, { paint }) =>
+      peers.length === 0
+        ? "No other session has a comms_name; rkat run --comms-name NAME gives one."
+        : table(
+            paint,
+            ["ID", "NAME", "DESCRIPTION"],
+            peers.map(({ peer_id, name, meta }) => [
+              ...[peer_id, name],
+              oneLine(meta.description ?? "", DESCRIPTION_CHARS_MAX),
+            ]),
+          ),
+  }),
+];
+
 const SCHEDULE_NAME_CHARS_MAX = 40;
 
 export const scheduleRows: readonly CommandRow[] = [

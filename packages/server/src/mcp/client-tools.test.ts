@@ -141,7 +141,7 @@ describe("events for a client that cannot be sent them", () => {
     const { call } = await connect();
     const { session_id } = (await call("meerkat_run", { prompt: "hi", enable_mob: false })).payload;
     const codeOf = async (tool: string, fields: object) => (await call(tool, { prompt: "hi", ...fields })).payload.code;
-    expect(await codeOf("meerkat_run", { comms_name: "ada" })).toBe("CAPABILITY_UNAVAILABLE");
+    expect(await codeOf("meerkat_run", { enable_mob: true })).toBe("CAPABILITY_UNAVAILABLE");
     expect(await codeOf("meerkat_run", { builtin_config: { shell_timeout_secs: 5 } })).toBe("INVALID_PARAMS");
     expect(await codeOf("meerkat_resume", { session_id, enable_web_search: true })).toBe("CAPABILITY_UNAVAILABLE");
     expect(await codeOf("meerkat_resume", { session_id, enable_shell: true })).toBe("INVALID_PARAMS");

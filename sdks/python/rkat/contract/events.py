@@ -70,6 +70,15 @@ EVENTS: dict[str, EventRow] = {
             "reason": (str,),
         },
     ),
+    "message_refused": EventRow(
+        "a message to another session was refused",
+        {
+            "session_id": (str,),
+            "to": (str,),
+            "reason": (str,),
+            "why": (str,),
+        },
+    ),
     "turn_adopted": EventRow(
         "another process continues the turn",
         {

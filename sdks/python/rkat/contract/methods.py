@@ -576,6 +576,64 @@ class SessionMethods(Handle):
         goal: results.GoalState = answer["goal"]
         return goal
 
+    async def send(
+        self,
+        *,
+        kind: Literal["peer_message", "peer_request", "peer_response", "input"] | None = None,
+        to: str | None = None,
+        body: str | None = None,
+        blocks: Sequence[options.TextBlock] | None = None,
+        intent: str | None = None,
+        params: Any = None,
+        in_reply_to: str | None = None,
+        status: Literal["accepted", "completed", "failed"] | None = None,
+        result: Any = None,
+        handling_mode: Literal["queue", "steer"] | None = None,
+        source: Literal["tcp", "uds", "stdin", "webhook", "rpc"] | None = None,
+        stream: Literal["none", "reserve_interaction"] | None = None,
+        allow_self_session: bool | None = None,
+    ) -> results.CommsReceipt:
+        """Send a message from one session to another of the realm, whose model is shown it as data.
+
+        - `kind`: what kind it is
+        - `to`: the session that gets it, by its comms_name or its id
+        - `body`: the text
+        - `blocks`: further text, below it
+        - `intent`: what is asked for, such as review
+        - `params`: details of what is asked for, any JSON
+        - `in_reply_to`: the request, by its request_id
+        - `status`: accepted: work on the request has begun; completed or failed: it has ended
+        - `result`: what came of it, any JSON
+        - `handling_mode`: queue: it begins a turn of its own; steer: the running turn is shown it with its next model
+        call
+        - `source`: of an input: where it comes from; the model sees it
+        - `stream`: accepted from clients that ask for it; no stream is reserved, and the receipt says so
+        - `allow_self_session`: of an input: accepted; it is always for this session
+        """
+        answer: results.CommsReceipt = await self._request(
+            "comms/send",
+            kind=kind,
+            to=to,
+            body=body,
+            blocks=blocks,
+            intent=intent,
+            params=params,
+            in_reply_to=in_reply_to,
+            status=status,
+            result=result,
+            handling_mode=handling_mode,
+            source=source,
+            stream=stream,
+            allow_self_session=allow_self_session,
+        )
+        return answer
+
+    async def peers(self) -> list[results.ListPeer]:
+        """List the sessions of the realm that a session can send messages to."""
+        answer = await self._request("comms/peers")
+        peers: list[results.ListPeer] = answer["peers"]
+        return peers
+
     async def export(self, *, after: int | None = None, limit: int | None = None) -> results.ExportSessionResult:
         """Read a session's whole log, a page at a time, to be imported elsewhere as the same session.
 

@@ -29,6 +29,8 @@ OPERATIONS: dict[str, Operation] = {
     "readInbox": Operation("session/inbox", "GET /sessions/{session_id}/inbox"),
     "removeInboxMessage": Operation("session/inbox_remove", "DELETE /sessions/{session_id}/inbox/{message_id}"),
     "endGoal": Operation("session/goal_end", "DELETE /sessions/{session_id}/goal"),
+    "sendComms": Operation("comms/send", "POST /comms/send"),
+    "listPeers": Operation("comms/peers", "GET /comms/peers"),
     "exportSession": Operation("session/export", "GET /sessions/{session_id}/export"),
     "importSession": Operation("session/import", "POST /sessions/import"),
     "importHistory": Operation("session/import_history", "POST /sessions/import_history"),

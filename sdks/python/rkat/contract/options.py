@@ -234,6 +234,15 @@ class Goal(TypedDict):
     """Time from its beginning on, such as 30m, 2h."""
 
 
+class PeerMeta(TypedDict, total=False):
+    """`peer_meta` of `SessionOptions`."""
+
+    description: str
+    """What it does."""
+    labels: Mapping[str, str]
+    """Labels they see."""
+
+
 class CompactionSettings(TypedDict, total=False):
     """`compaction` of `SessionOptions`."""
 
@@ -284,10 +293,6 @@ class SessionOptions(TypedDict, total=False):
     enable_web_search: bool
     """Leave it out, or let it ask for nothing: there is no web search of the provider's; an MCP server may bring one.
     """
-    comms_name: str
-    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
-    peer_meta: Mapping[str, Any]
-    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
     auth_binding: Mapping[str, Any]
     """Leave it out, or let it ask for nothing: keys come from the environment of the runtime alone."""
     hooks_override: HooksOverride
@@ -320,6 +325,10 @@ class SessionOptions(TypedDict, total=False):
     """Further turns after this one until a condition holds or a limit is met: {until, max_turns, max_cost,
     max_duration}.
     """
+    comms_name: str
+    """Its name for messages of other sessions; see docs/inbox.md."""
+    peer_meta: PeerMeta
+    """What they are told."""
     max_turns: int
     """Model calls in the turn."""
     budget_limits: BudgetLimits
@@ -407,16 +416,16 @@ class TurnOptions(TypedDict, total=False):
     enable_web_search: bool
     """Leave it out, or let it ask for nothing: there is no web search of the provider's; an MCP server may bring one.
     """
-    comms_name: str
-    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
-    peer_meta: Mapping[str, Any]
-    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
     auth_binding: Mapping[str, Any]
     """Leave it out, or let it ask for nothing: keys come from the environment of the runtime alone."""
     hooks_override: HooksOverride
     """Hooks for this turn alone, {entries, disable}, besides and instead of those configured; see docs/hooks.md."""
     idempotency_key: str
     """Identifies the request: the same one again, at any server of the realm, gets the end of the same turn."""
+    comms_name: str
+    """Set when the session was created; a turn may repeat it unchanged."""
+    peer_meta: PeerMeta
+    """Set when the session was created; a turn may repeat it unchanged."""
     initial_turn: Literal["run_immediately", "deferred"]
     """Set when the session was created; a turn may repeat it unchanged."""
     max_turns: int
@@ -522,6 +531,7 @@ INSIDE: dict[str, type] = {
     "hooks_override": HooksOverride,
     "permissions": PermissionRules,
     "goal": Goal,
+    "peer_meta": PeerMeta,
     "budget_limits": BudgetLimits,
     "compaction": CompactionSettings,
     "change_settings": TurnOptionsChangeSettings,

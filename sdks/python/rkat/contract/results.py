@@ -354,6 +354,8 @@ class InboxSource(TypedDict):
     """User, or what sent it on its own."""
     id: NotRequired[str]
     """The id of that job, goal, session or schedule."""
+    name: NotRequired[str]
+    """The comms_name of that session."""
 
 
 class ReadInbox(TypedDict):
@@ -369,6 +371,79 @@ class ReadInbox(TypedDict):
     """The beginning of its text."""
     queued_at: str
     """When it was queued, as ISO 8601."""
+
+
+class CommsReceipt(TypedDict):
+    """What `sendComms` answers."""
+
+    kind: Literal["peer_message_sent", "peer_request_sent", "peer_response_sent", "input_accepted"]
+    """What was sent."""
+    envelope_id: NotRequired[str]
+    """The message's id in the other session's inbox."""
+    acked: NotRequired[Literal[True]]
+    """Of a message: that it is in the log of the other session."""
+    interaction_id: NotRequired[str]
+    """Of a request or input: the same id, for clients that look here."""
+    request_id: NotRequired[str]
+    """Of a request: what its responses name as in_reply_to."""
+    in_reply_to: NotRequired[str]
+    """Of a response: the request."""
+    stream_reserved: NotRequired[Literal[False]]
+    """Of a request or input: that no stream was reserved."""
+
+
+class ListPeerAddress(TypedDict):
+    """`address` of `ListPeer`."""
+
+    transport: Literal["inproc"]
+    """That it is in the realm."""
+    endpoint: str
+    """Its name."""
+
+
+class ListPeerCapabilitiesExtensions(TypedDict, total=False):
+    """`extensions` of `ListPeerCapabilities`."""
+
+
+class ListPeerCapabilities(TypedDict):
+    """`capabilities` of `ListPeer`."""
+
+    version: Literal[1]
+    """Of this table."""
+    extensions: ListPeerCapabilitiesExtensions
+    """None."""
+
+
+class PeerMeta(TypedDict, total=False):
+    """`meta` of `ListPeer`."""
+
+    description: str
+    """What it does."""
+    labels: dict[str, str]
+    """Labels they see."""
+
+
+class ListPeer(TypedDict):
+    """What `listPeers` answers."""
+
+    peer_id: str
+    """The session's id: what a message is addressed to."""
+    name: str
+    """Its comms_name, which several sessions may have."""
+    address: ListPeerAddress
+    """For clients that look for one."""
+    source: Literal["inproc"]
+    """That it is a session of this realm."""
+    sendable_kinds: list[Literal["peer_message", "peer_request", "peer_response", "input"]]
+    """What can be sent to it."""
+    capabilities: ListPeerCapabilities
+    """Nothing further."""
+    reachability: Literal["reachable"]
+    """A message is kept until it can be read."""
+    last_unreachable_reason: None
+    """Always null."""
+    meta: PeerMeta
+    """What it says of itself."""
 
 
 class PortableEntry(TypedDict):

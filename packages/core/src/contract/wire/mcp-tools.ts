@@ -7,7 +7,7 @@ import { CLIENT_TOOLS_MAX, ClientTool, ContentBlock } from "../message.ts";
 import { PermissionRules } from "../permission.ts";
 import { ForkReplacing, RewriteMessage } from "../rewrite.ts";
 import { created, z } from "../schema.ts";
-import { AT_CREATION, FurtherTurn, NewSession, SessionId } from "../session.ts";
+import { AT_CREATION, FurtherTurn, NewSession, PeerMeta, SessionId } from "../session.ts";
 import { Goal } from "./goal.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
@@ -24,6 +24,16 @@ export function objectSchemaOf(schema: z.ZodType): ObjectSchema | undefined {
   return type === "object" ? { type, ...keywords } : undefined;
 }
 
+const yesOrNo = { error: "write true or false" };
+
+const BuiltinConfig = z.object({
+  enable_shell: z.boolean(yesOrNo).nullish().describe("the shell, as enable_shell says"),
+  shell_timeout_secs: z
+    .null({ error: "a call of the shell tool says how long it may take; leave it out" })
+    .optional()
+    .describe("leave it out: a call of the shell tool has its own timeout"),
+});
+
 /** Shown to a model as any object: the documents have the fields, and the server checks them. */
 const PLAIN: readonly core.$ZodType[] = [
   ContentBlock,
@@ -33,6 +43,8 @@ const PLAIN: readonly core.$ZodType[] = [
   PermissionRules,
   CompactionSettings,
   Goal,
+  PeerMeta,
+  BuiltinConfig,
   ForkReplacing.replacement,
 ];
 const UNTOLD_KEYWORDS = ["examples", "minLength", "maxLength", "maxItems", "propertyNames"];
@@ -56,8 +68,6 @@ function shorten({ zodSchema, jsonSchema }: SchemaPart): void {
   if (jsonSchema.format === "base64") delete jsonSchema.format;
 }
 
-const yesOrNo = { error: "write true or false" };
-
 /** A tool the client runs, as MCP's clients name it. */
 const HandledTool = ClientTool.extend({
   handler: z
@@ -69,16 +79,7 @@ const HandledTool = ClientTool.extend({
 /** What `meerkat_run` and `meerkat_resume` take besides the fields of their operation. */
 const turnExtras = {
   stream: z.boolean(yesOrNo).default(false).describe("send every event of the turn as notifications/message"),
-  builtin_config: z
-    .object({
-      enable_shell: z.boolean(yesOrNo).nullish().describe("the shell, as enable_shell says"),
-      shell_timeout_secs: z
-        .null({ error: "a call of the shell tool says how long it may take; leave it out" })
-        .optional()
-        .describe("leave it out: a call of the shell tool has its own timeout"),
-    })
-    .nullish()
-    .describe("the built-in tools, as older clients ask for them"),
+  builtin_config: BuiltinConfig.nullish().describe("the built-in tools, as older clients ask for them"),
   tools: z
     .array(HandledTool)
     .max(CLIENT_TOOLS_MAX)

@@ -153,7 +153,7 @@ const fields = {
   cron: cliFlag("--cron <expression>", expression.optional()),
   timezone: cliFlag("--timezone <name>", zone.optional()),
   every: cliFlag("--every <time>", Duration.optional().describe("the time between two occurrences, such as 30m or 1d")),
-  at: cliFlag("--at <time>", Time.optional().describe("the one time, or with every the first")),
+  at: cliFlag("--at <timestamp>", Time.optional().describe("the one time, or with every the first")),
   target: cliFlag("--target <json>", ScheduleTarget.optional().describe("what it does")),
   prompt: cliFlag("PROMPT", fieldOf(NewSession, "prompt").optional()),
   session_id: cliFlag("--session <id>", SessionId.optional().describe("the session; by default each run has its own")),
