@@ -80,6 +80,8 @@ async function interleave(seed: number, open: Place["open"]) {
         (body.kind === "message_queued" || body.kind === "turn_opened") && promptOf(body.message) === prompt,
     );
 
+  let isEnding = false;
+  let isKilled = false;
   const sent: { readonly sender: number; readonly prompt: string; readonly way: string }[] = [];
   isOver(one.runtime.session(id).turn("begin"));
   const send = async (sender: number): Promise<void> => {
@@ -89,11 +91,11 @@ async function interleave(seed: number, open: Place["open"]) {
       const turn = isOver(anywhere().turn(prompt, { whenBusy: way }));
       // Sent: it is in the log, as a message that waits or as a turn.
       while (!turn.isOver && !(await isIn(prompt))) await pause(100);
-      if (await isIn(prompt)) sent.push({ sender, prompt, way });
+      // What arrives later may find every server closed.
+      if (!isEnding && (await isIn(prompt)) && !isEnding) sent.push({ sender, prompt, way });
       await pause(200);
     }
   };
-  let isKilled = false;
   const removals: { readonly prompt: string; answer: "none" | "removed" | "refused" }[] = [];
   const remove = async (): Promise<void> => {
     for (let number = 0; number < REMOVALS; number += 1) {
@@ -129,7 +131,8 @@ async function interleave(seed: number, open: Place["open"]) {
     await pause(500);
     back();
   }
-  await Promise.race([working, clock.sleep(20_000, never)]);
+  await Promise.race([working, clock.sleep(60_000, never)]);
+  isEnding = true;
   const last = await start();
   for (let waited = 0; ; waited += 1) {
     const row = await shared.sessions.get(id);
@@ -162,7 +165,7 @@ function promptOf(message: Message): string {
 }
 
 function expectPromisesKept(seed: number, ended: Awaited<ReturnType<typeof interleave>>): void {
-  const { sent, removals, queued, removed, delivered } = ended;
+  const { fate, sent, removals, queued, removed, delivered } = ended;
   const context = `seed ${seed}: ${JSON.stringify(ended)}`;
   const isDelivered = (prompt: string) => delivered.includes(prompt);
   expect(new Set(delivered).size, context).toBe(delivered.length);
@@ -176,7 +179,8 @@ function expectPromisesKept(seed: number, ended: Awaited<ReturnType<typeof inter
   ).toEqual([]);
   for (const { prompt, answer } of removals) {
     if (answer === "removed") expect(removed, context).toContain(prompt);
-    if (answer === "refused") expect(delivered, context).toContain(prompt);
+    // While its store is away a server may know less than the log.
+    if (answer === "refused" && fate !== "away") expect(delivered, context).toContain(prompt);
   }
   // What is queued keeps the order of the log, and so that of each sender.
   expect(
