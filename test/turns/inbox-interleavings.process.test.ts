@@ -17,7 +17,7 @@ import { openPostgresStore } from "../support/postgres-store.ts";
 import { testSeed } from "../support/seed.ts";
 
 const INTERLEAVINGS = byEffort({ quick: 5, usual: 1_000, full: 10_000 });
-const AT_ONCE = 4;
+const AT_ONCE = 6;
 const SENDERS = 3;
 const MESSAGES = 8;
 const REMOVALS = 3;
@@ -80,6 +80,8 @@ async function interleave(seed: number, open: Place["open"]) {
         (body.kind === "message_queued" || body.kind === "turn_opened") && promptOf(body.message) === prompt,
     );
 
+  let isEnding = false;
+  let isKilled = false;
   const sent: { readonly sender: number; readonly prompt: string; readonly way: string }[] = [];
   isOver(one.runtime.session(id).turn("begin"));
   const send = async (sender: number): Promise<void> => {
@@ -89,11 +91,11 @@ async function interleave(seed: number, open: Place["open"]) {
       const turn = isOver(anywhere().turn(prompt, { whenBusy: way }));
       // Sent: it is in the log, as a message that waits or as a turn.
       while (!turn.isOver && !(await isIn(prompt))) await pause(100);
-      if (await isIn(prompt)) sent.push({ sender, prompt, way });
+      // What arrives later may find every server closed.
+      if (!isEnding && (await isIn(prompt)) && !isEnding) sent.push({ sender, prompt, way });
       await pause(200);
     }
   };
-  let isKilled = false;
   const removals: { readonly prompt: string; answer: "none" | "removed" | "refused" }[] = [];
   const remove = async (): Promise<void> => {
     for (let number = 0; number < REMOVALS; number += 1) {
@@ -129,7 +131,8 @@ async function interleave(seed: number, open: Place["open"]) {
     await pause(500);
     back();
   }
-  await Promise.race([working, clock.sleep(20_000, never)]);
+  await Promise.race([working, clock.sleep(60_000, never)]);
+  isEnding = true;
   const last = await start();
   for (let waited = 0; ; waited += 1) {
     const row = await shared.sessions.get(id);
@@ -162,7 +165,7 @@ function promptOf(message: Message): string {
 }
 
 function expectPromisesKept(seed: number, ended: Awaited<ReturnType<typeof interleave>>): void {
-  const { sent, removals, queued, removed, delivered } = ended;
+  const { fate, sent, removals, queued, removed, delivered } = ended;
   const context = `seed ${seed}: ${JSON.stringify(ended)}`;
   const isDelivered = (prompt: string) => delivered.includes(prompt);
   expect(new Set(delivered).size, context).toBe(delivered.length);
@@ -176,7 +179,8 @@ function expectPromisesKept(seed: number, ended: Awaited<ReturnType<typeof inter
   ).toEqual([]);
   for (const { prompt, answer } of removals) {
     if (answer === "removed") expect(removed, context).toContain(prompt);
-    if (answer === "refused") expect(delivered, context).toContain(prompt);
+    // While its store is away a server may know less than the log.
+    if (answer === "refused" && fate !== "away") expect(delivered, context).toContain(prompt);
   }
   // What is queued keeps the order of the log, and so that of each sender.
   expect(
@@ -249,11 +253,20 @@ describe(`${INTERLEAVINGS} interleavings of senders, steers, interrupts, removal
 withPostgres(`${INTERLEAVINGS} interleavings in a database`, () => {
   it(`[Q1] ${CLAIM}, in a database`, async () => {
     const url = await databaseFor("inboxes");
-    await interleaveAll((seed) =>
-      placeOf(
-        () => openPostgresStore({ url, realm: `r${seed}`, poolMax: 3 }),
-        () => {},
-      ),
-    );
+    // Connections are kept for later interleavings: to open them takes longer than one of these.
+    const opened: Store[][] = [];
+    await interleaveAll((seed) => {
+      const stores = opened.pop() ?? [];
+      let at = 0;
+      const open = async (): Promise<Store> => {
+        const number = at;
+        at += 1;
+        const store = stores[number] ?? (await openPostgresStore({ url, realm: `r${seed}`, poolMax: 3 }));
+        stores[number] = store;
+        return store;
+      };
+      return { open, remove: async () => void opened.push(stores) };
+    });
+    for (const store of opened.flat()) await store.close();
   }, 7_200_000);
 });
