@@ -7,6 +7,12 @@ import { fieldFlags, fieldOptions, fieldsOf } from "./flags.ts";
 const { run } = useCommandLine();
 const names = Object.keys(OPERATIONS) as OperationName[]; // The keys of OPERATIONS are the names of operations.
 
+function readAs(name: OperationName, words: string) {
+  const command = new Command().exitOverride().configureOutput({ writeErr: () => {} });
+  for (const option of fieldOptions(name)) command.addOption(option);
+  return fieldsOf(name, command.parse(words.split(" "), { from: "user" }).opts());
+}
+
 describe("the flags of fields", () => {
   it.each(names)("[G5] of %s are flags of its command, explained", async (name) => {
     const words = OPERATIONS[name].cli.split(" ").filter((word) => /^[a-z]+$/.test(word));
@@ -15,9 +21,7 @@ describe("the flags of fields", () => {
   });
 
   it("[G5] are read as their schemas say, and stand in the input where the field does", () => {
-    const command = new Command().exitOverride().configureOutput({ writeErr: () => {} });
-    for (const option of fieldOptions("createSession")) command.addOption(option);
-    const read = (words: string) => fieldsOf("createSession", command.parse(words.split(" "), { from: "user" }).opts());
+    const read = (words: string) => readAs("createSession", words);
     expect(
       read("--max-turns 3 --max-tokens 9_000 -d 30s --label a=b=c --label d=e --app-context null --memory"),
     ).toEqual({
@@ -29,5 +33,13 @@ describe("the flags of fields", () => {
     });
     for (const wrong of ["--max-turns 0", "-d soon", "-t everything", "--label a", "--params-json []"])
       expect(() => read(wrong)).toThrow(/^error: option .* is invalid\. /);
+  });
+
+  it("[G5] [Q2] [Q3] take a moment, a duration and an amount each in its own way", () => {
+    const at = "2030-01-01T00:00:00Z";
+    expect(readAs("createSchedule", `--at ${at} --every 30m`)).toMatchObject({ at, every: "30m" });
+    expect(readAs("startTurn", "--until true --goal-cost 0.5 --goal-time 1h")).toMatchObject({
+      goal: { until: { command: "true" }, max_cost: 0.5, max_duration: "1h" },
+    });
   });
 });
