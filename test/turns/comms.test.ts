@@ -231,7 +231,7 @@ describe("messages between sessions", () => {
     expect(await refused({ to: "bob", kind: "peer_lifecycle" })).toBe(
       "kind: write one of peer_message, peer_request, peer_response, input; there are no mobs, so there is no peer_lifecycle",
     );
-    expect(await refused({})).toBe("to: a peer_message needs it");
+    expect(await refused({})).toBe("to: write it; a peer_message needs it");
     expect(await refused({ to: "bob", intent: "x" })).toBe("intent: a peer_message has none; leave it out");
     const image = { type: "image", media_type: "image/png", source: "inline", data: "AAAA" };
     expect(await refused({ to: "bob", blocks: [image] })).toMatch(/^blocks/);

@@ -74,7 +74,7 @@ const SendComms = z
     const [needs, has] = FIELDS[kind];
     const fields = new Map(Object.entries(given));
     const refuse = (field: string, message: string) => issues.addIssue({ code: "custom", path: [field], message });
-    for (const field of needs) if (fields.get(field) === undefined) refuse(field, `a ${kind} needs it`);
+    for (const field of needs) if (fields.get(field) === undefined) refuse(field, `write it; a ${kind} needs it`);
     for (const field of OF_SOME)
       if (fields.get(field) !== undefined && !needs.includes(field) && !has.includes(field))
         refuse(field, `a ${kind} has none; leave it out`);
