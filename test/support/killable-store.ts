@@ -58,7 +58,7 @@ export function killableStore(shared: Store): KillableStore {
         };
         const onNote = (listener: (note: string) => void) =>
           hold.onNote?.((note) => (isDead ? undefined : listener(note)));
-        return { interrupted: hold.interrupted, onNote, release, abandon };
+        return { ...hold, onNote, release, abandon };
       },
     },
     close: async () => {},

@@ -272,4 +272,25 @@ describe("a session that is busy", () => {
     await drained(shared, session.id);
     expect(await promptsIn(shared, session.id)).toEqual(["wait", "go on"]);
   });
+
+  it("[P1] [Q1] leaves no turn behind whose process ended when another was about to take the session", async () => {
+    const { shared, start } = createRealm();
+    const one = start();
+    const { session } = await busySession(one);
+    for (const prompt of ["first", "second"]) void session.turn(prompt, { whenBusy: "queue" }).catch(() => {});
+    const [message] = await vi.waitFor(async () => {
+      const { messages } = await session.inbox();
+      expect(messages).toHaveLength(2);
+      return messages;
+    });
+    const hold = async (id: string) => {
+      await one.kill();
+      return shared.locks.hold(id);
+    };
+    const two = start({ store: { ...shared, locks: { ...shared.locks, hold } } });
+    const asked = { session_id: session.id, message_id: message?.messageId ?? "" };
+    await two.runtime.dispatch("removeInboxMessage", asked);
+    await drained(shared, session.id);
+    expect(await promptsIn(shared, session.id)).toEqual(["wait", "second"]);
+  });
 });

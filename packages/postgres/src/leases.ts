@@ -137,17 +137,20 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       // Before the request, so that of two concurrent callers only one requests it.
       held.set(sessionId, interrupted);
       arriving.add(sessionId);
+      let wasAbandoned: boolean;
       try {
         // On another connection it could overtake the release of the last hold, and be released by it.
         await freeing.get(sessionId);
         unreported.delete(sessionId);
-        const taken = await connection.query`
-          with beat as (${renewal})
+        const taken = await connection.query<{ last: string | null }>`
+          with beat as (${renewal}),
+            before as (select owner from rkat.sessions where realm = ${realm} and id = ${sessionId})
           insert into rkat.sessions as s (realm, id, kind, owner) values (${realm}, ${sessionId}, ${kind}, ${owner})
           on conflict (realm, id) do update set owner = ${owner}, is_interrupted = false
           where s.owner is null or s.owner = ${owner} or s.owner = (${dead(sessionId)})
-          returning s.id`;
-        if (taken.length === 0) throw busy;
+          returning (select before.owner from before) as last`;
+        if (taken[0] === undefined) throw busy;
+        wasAbandoned = taken[0].last !== null && taken[0].last !== owner;
       } catch (error) {
         held.delete(sessionId);
         // It may have been taken before the database was lost.
@@ -159,6 +162,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       }
       return {
         interrupted: interrupted.signal,
+        wasAbandoned,
         onNote: (listener) => void readers.set(sessionId, listener),
         release: async () => {
           if (held.get(sessionId) === interrupted) await release(sessionId);

@@ -122,6 +122,8 @@ export interface SessionStore<R = SessionRow> {
 export interface Hold {
   /** Aborts when any process requests an interrupt. */
   readonly interrupted: AbortSignal;
+  /** Whether its last holder ended without releasing it, or abandoned it. */
+  readonly wasAbandoned?: boolean;
   release(): Promise<void>;
   /** Calls `listener` with each note that another process leaves; absent if the store cannot pass notes. */
   onNote?(listener: (note: string) => void): void;

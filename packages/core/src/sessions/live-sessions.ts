@@ -313,8 +313,10 @@ export function createLockedWork(
     const { sessionId } = session.state;
     // The lock may have expired while this process stood still, and its turn is still running.
     if (session.isRunning) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
-    const wasAbandoned = isUnfinished(session.state) && (await locks.isAbandoned?.(sessionId)) === true;
+    // Stores whose holds do not say it are asked before; the last holder may still end in between.
+    const isLeft = isUnfinished(session.state) && (await locks.isAbandoned?.(sessionId)) === true;
     const hold = await locks.hold(sessionId);
+    const wasAbandoned = isLeft || hold.wasAbandoned === true;
     hold.onNote?.((note) => void parts.accept(session, note).catch(noted));
     return held(session, { hold, call, wasAbandoned }, async (signal) => {
       await live.refresh(session, true);
@@ -403,9 +405,10 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
   const { log, sessions, locks, blobs, signals, checkpoints, forgettings, shred } = store;
   const hold = async (sessionId: string): Promise<Hold> => {
     const held = await translated(() => locks.hold(sessionId));
-    const { interrupted, abandon, onNote } = held;
+    const { interrupted, wasAbandoned = false, abandon, onNote } = held;
     const release = (): Promise<void> => translated(() => held.release());
-    return { interrupted, release, ...(onNote && { onNote }), ...(abandon && { abandon: () => translated(abandon) }) };
+    const abandoning = abandon && { abandon: () => translated(abandon) };
+    return { interrupted, wasAbandoned, release, ...(onNote && { onNote }), ...abandoning };
   };
   return {
     log: {

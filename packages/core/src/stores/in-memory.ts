@@ -103,7 +103,7 @@ function createLocks(): SessionLocks {
       if (held.has(sessionId)) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
       const interrupted = new AbortController();
       held.set(sessionId, interrupted);
-      abandoned.delete(sessionId);
+      const wasAbandoned = abandoned.delete(sessionId);
       const release = async (): Promise<void> => {
         if (held.get(sessionId) === interrupted) held.delete(sessionId);
       };
@@ -114,7 +114,7 @@ function createLocks(): SessionLocks {
       };
       listeners.delete(sessionId);
       const onNote = (listener: (note: string) => void): void => void listeners.set(sessionId, listener);
-      return { interrupted: interrupted.signal, release, abandon, onNote };
+      return { interrupted: interrupted.signal, wasAbandoned, release, abandon, onNote };
     },
     isHeld: async (sessionId) => held.has(sessionId),
     isAbandoned: async (sessionId) => abandoned.has(sessionId),

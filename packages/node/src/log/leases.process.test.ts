@@ -26,17 +26,17 @@ describe("a lease", () => {
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"]);
     await once(child, "spawn");
     const dead = openAs(describeSelf(child.pid ?? 0, "child"), path);
-    expect(dead.take("turn")).toBe(true);
+    expect(dead.take("turn")).toBeTruthy();
     const ours = openAs(self, path);
     expect(ours.take("turn")).toBe(false);
     child.kill("SIGKILL");
     await once(child, "exit");
-    expect(ours.take("turn")).toBe(true);
+    expect(ours.take("turn")).toBeTruthy();
     // A process of another start time under our own id is not us.
     const reused = openAs({ ...self, started: "1", instance: "other" }, path);
     ours.give("turn");
-    expect(reused.take("turn")).toBe(true);
-    expect(ours.take("turn")).toBe(true);
+    expect(reused.take("turn")).toBeTruthy();
+    expect(ours.take("turn")).toBeTruthy();
     await Promise.all([dead.close(), ours.close(), reused.close()]);
   });
 
@@ -53,7 +53,7 @@ describe("a lease", () => {
     steadyMs += 29_000;
     expect(ours.take("turn")).toBe(false);
     steadyMs += 2_000;
-    expect(ours.take("turn")).toBe(true);
+    expect(ours.take("turn")).toBeTruthy();
     // It comes back and hears that what it had is another's.
     expect(elsewhere.isInterrupted("turn")).toBe(true);
     await Promise.all([elsewhere.close(), ours.close()]);
@@ -67,7 +67,7 @@ describe("a lease", () => {
     two.give("turn");
     expect(two.take("turn")).toBe(false);
     one.give("turn");
-    expect(two.take("turn")).toBe(true);
+    expect(two.take("turn")).toBeTruthy();
     await Promise.all([one.close(), two.close()]);
   });
 });

@@ -18,10 +18,10 @@ interface Lease {
 /** Named rights that one process has at a time. Nothing here survives a reboot, and nothing needs to. */
 export interface Leases {
   /**
-   * Takes a right that is free or whose owner died; false when someone has it. An owner that cannot be looked up counts
+   * Takes a right that is free, or abandoned by an owner that died; false when someone has it. An owner that cannot be looked up counts
    * as dead after a silence, unless `from` says otherwise: it may only have stood still.
    */
-  take(name: string, from?: "dead" | "silent"): boolean;
+  take(name: string, from?: "dead" | "silent"): "free" | "abandoned" | false;
   /** How often a right was taken from an owner that did not give it. What is written says it: a later number wins. */
   takeovers(): number;
   /** Whether a right that was taken here is still ours, as of now. */
@@ -141,16 +141,16 @@ export function openLeases(options: LeaseOptions): Leases {
 
   return {
     take: (name, from) => {
-      const isTaken = writing(() => {
+      const taken = writing(() => {
         const lease = leaseAt(name);
         if (isHeld(name, lease, from)) return false;
         if (lease !== undefined) leases.put(TAKEOVERS, takeovers() + 1);
         leases.put(name, { owner: self, beat: 0, interrupt: false });
-        return true;
+        return lease === undefined ? "free" : "abandoned";
       });
       // Held again only once it is written: until then it is still to be released.
-      if (isTaken) owed.delete(name);
-      return isTaken;
+      if (taken) owed.delete(name);
+      return taken;
     },
     takeovers: () => soundly(takeoversNow),
     isOurs: (name) =>
@@ -249,9 +249,8 @@ export function createSessionLocks(leases: Leases): HeldLocks {
   return {
     hold: async (sessionId) => {
       const name = nameOf(sessionId);
-      if (held.has(sessionId) || !leases.take(name)) {
-        throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
-      }
+      const taken = !held.has(sessionId) && leases.take(name);
+      if (taken === false) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
       const interrupted = new AbortController();
       let listens = 0;
       let receive: ((note: string) => void) | undefined;
@@ -270,6 +269,7 @@ export function createSessionLocks(leases: Leases): HeldLocks {
       held.set(sessionId, { interrupted, timer });
       return {
         interrupted: interrupted.signal,
+        wasAbandoned: taken === "abandoned",
         onNote: (listener) => {
           receive = listener;
         },
