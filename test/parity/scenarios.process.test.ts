@@ -15,7 +15,6 @@ const UNREACHED: Readonly<Record<string, string>> = {
   SUPERVISOR_ROTATION_INCOMPLETE: "reserved",
   UNAUTHORIZED: "of HTTP, before any operation",
   FORBIDDEN_ORIGIN: "of HTTP, before any operation",
-  PERMISSION_DENIED: "of what a server was started with, or of a file: surfaces differ in that",
   DUPLICATE_REQUEST_ID: "of the header X-Meerkat-Request-Id, which REST alone has",
   PAYLOAD_TOO_LARGE: "of the transport, before any operation",
   METHOD_NOT_FOUND: "of a name that is no operation",

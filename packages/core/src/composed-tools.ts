@@ -91,7 +91,7 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
       return work.map(({ text }) => text);
     },
   );
-  const commsTools = createCommsTools(() => sessions().comms);
+  let commsTools: readonly Tool[] | undefined;
   const loadSkillTool = createLoadSkill((...asked) => sessions().loadSkill(...asked));
   return {
     under: ({ skills, tools: { comms_enabled } }, { recall, compaction }) => {
@@ -112,7 +112,9 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
           const isLeft = (tool: Tool) => !removed.includes(tool.mcp?.server ?? "");
           return [
             ...builtins.toolsFor(tools, JSON.stringify(sorted)),
-            ...(settings.comms !== undefined && comms_enabled && ceiling.agents ? commsTools : []),
+            ...(settings.comms !== undefined && comms_enabled && ceiling.agents
+              ? (commsTools ??= createCommsTools(() => sessions().comms))
+              : []),
             ...(tools.memory ? memoryToolsFor(labels, memory_scope) : []),
             ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools().filter(isLeft) : []),
             ...own.tools(addedBy(settings)),

@@ -120,8 +120,13 @@ export function readPattern(text: string): PermissionPattern | string {
     return `${shown} is no pattern; write the name of a tool, shell(git *), apply_patch(src/**), mcp(server) or *`;
   }
   if (name === "comms") {
-    const [, from, to] = /^[^(]*\(\s*(\S+)\s*>\s*(\S+?)\s*\)\s*$/u.exec(text) ?? [];
-    if (from === undefined || to === undefined)
+    const [from = "", to = "", ...more] = text
+      .trimEnd()
+      .slice(open + 1, -1)
+      .split(">")
+      .map((end) => end.trim());
+    const isWhole = open >= 0 && text.trimEnd().endsWith(")") && more.length === 0;
+    if (!isWhole || !/^\S+$/u.test(from) || !/^\S+$/u.test(to))
       return `${shown} does not name who writes to whom; write comms(ada > bob), comms(* > bob) or comms(* > *)`;
     return { kind: "route", from, to };
   }
