@@ -1,0 +1,111 @@
+// A process that runs one job with one driver: host.ts DRIVER JOB. It tells its parent of each turn, and at last what it spent.
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import type { Agent, Open, Setting } from "./driver.ts";
+
+export interface Job {
+  readonly baseUrl: string;
+  readonly folder?: string;
+  readonly sessions: number;
+  readonly turns: number;
+  /** Conversations of as many turns before, which are not counted. */
+  readonly warmUps: number;
+  /** A session of an earlier process to continue, in place of new ones. */
+  readonly session?: string;
+  /** Only answer with what is kept of the session. */
+  readonly reads?: boolean;
+}
+
+/** What a job tells its parent. */
+export type Told =
+  | { readonly begun: string }
+  | { readonly acknowledged: number; readonly atMs: number; readonly writtenBytes: number }
+  | { readonly kept: string }
+  | { readonly spent: Spent };
+
+export interface Spent {
+  /** CPU of all sessions, by turn. */
+  readonly turnMs: number;
+  /** CPU of the process from its start to its end. */
+  readonly wholeMs: number;
+  readonly rssBytes: number;
+}
+
+const MODEL = "local";
+const SYSTEM_PROMPT = "You keep a ledger. Look a row up before you speak of it.";
+const promptOf = (turn: number): string => `What does row ${turn} say?`;
+
+const TOOL = {
+  name: "ledger_lookup",
+  description: "Looks up a row of the ledger.",
+  fields: { account: "string", row: "integer" },
+  run: (args: Readonly<Record<string, unknown>>): string => `account ${args.account}, row ${args.row}: 12.50 EUR`,
+} as const;
+
+if (process.send !== undefined && process.argv[1] === import.meta.filename) {
+  const [, , path = "", job = ""] = process.argv;
+  await run(path, JSON.parse(job));
+  process.disconnect?.();
+  // Some leave timers behind; what they would still do is not part of the job.
+  process.exit(0);
+}
+
+async function run(path: string, job: Job): Promise<void> {
+  const { open } = (await import(pathToFileURL(path).href)) as { open: Open }; // What a driver file exports.
+  const setting: Setting = {
+    baseUrl: job.baseUrl,
+    model: MODEL,
+    systemPrompt: SYSTEM_PROMPT,
+    tools: [TOOL],
+    ...(job.folder !== undefined && { folder: job.folder }),
+  };
+  const agent = await open(setting);
+  if (job.reads) {
+    await tell({ kept: await agent.kept(job.session ?? "") });
+    return;
+  }
+  for (let time = 0; time < job.warmUps; time += 1) await converse(agent, await agent.begin(), job.turns);
+  const ids = job.session === undefined ? [] : [job.session];
+  while (ids.length < job.sessions) ids.push(await agent.begin());
+  await tell({ begun: ids[0] ?? "" });
+  const startMs = cpuMs();
+  const noteTurn = (acknowledged: number): Promise<void> =>
+    tell({ acknowledged, atMs: cpuMs() - startMs, writtenBytes: writtenBytes() });
+  await Promise.all(ids.map((id, at) => converse(agent, id, job.turns, at === 0 ? noteTurn : undefined)));
+  const turnMs = (cpuMs() - startMs) / (job.turns * job.sessions);
+  const rssBytes = process.memoryUsage.rss();
+  await agent.close();
+  await tell({ spent: { turnMs, wholeMs: cpuMs(), rssBytes } });
+}
+
+/** An answer that is not the server's ends the job. */
+async function converse(
+  agent: Agent,
+  session: string,
+  turns: number,
+  onTurn: (turn: number) => Promise<void> = async () => {},
+): Promise<void> {
+  for (let turn = 1; turn <= turns; turn += 1) {
+    const text = await agent.turn(session, promptOf(turn));
+    if (!text.includes("The ledger holds this row now"))
+      throw new Error(`answered ${JSON.stringify(text)} in turn ${turn}`);
+    await onTurn(turn);
+  }
+}
+
+/** What the process has handed to the disk, in whole pages. */
+function writtenBytes(): number {
+  return Number(/^write_bytes: (\d+)/m.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
+}
+
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+}
+
+/** Resolves when the parent can read it, so that what is told is told although the process is killed next. */
+function tell(told: Told): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.send?.(told, undefined, undefined, (error) => (error ? reject(error) : resolve()));
+  });
+}
