@@ -12,6 +12,8 @@ export interface Contender {
   readonly peer: string;
   readonly driver: string;
   readonly keeps: boolean;
+  /** What continues a turn whose process ended. */
+  readonly survives?: string;
 }
 
 export interface Ran {
@@ -21,6 +23,7 @@ export interface Ran {
   /** What the process had handed to the disk by then. */
   readonly writtenBytes: number;
   readonly kept: string;
+  readonly problem?: string;
   /** Absent if the process was ended before. */
   readonly spent?: Spent;
 }
@@ -31,6 +34,8 @@ interface Running {
   readonly env?: NodeJS.ProcessEnv;
   /** A process that takes longer is ended, and has not failed. */
   readonly limitMs?: number;
+  /** Kills the process. */
+  readonly signal?: AbortSignal;
 }
 
 const JOB_MS_MAX = 600_000;
@@ -41,7 +46,7 @@ const host = installHost();
 export async function runJob(
   { driver }: Contender,
   job: Job,
-  { onTurn, env, limitMs = JOB_MS_MAX }: Running = {},
+  { onTurn, env, limitMs = JOB_MS_MAX, signal }: Running = {},
 ): Promise<Ran> {
   const home = mkdtempSync(join(tmpdir(), "bench-peers-home-"));
   const child = fork(host, [driver, JSON.stringify(job)], {
@@ -61,13 +66,14 @@ export async function runJob(
   child.on("message", (message) => {
     const told = message as Told; // The host tells nothing else.
     if ("begun" in told) ran = { ...ran, session: told.begun };
-    else if ("kept" in told) ran = { ...ran, kept: told.kept };
+    else if ("kept" in told) ran = { ...ran, ...told };
     else if ("spent" in told) ran = { ...ran, spent: told.spent };
     else {
       ran = { ...ran, atTurnMs: [...ran.atTurnMs, told.atMs], writtenBytes: told.writtenBytes };
       onTurn?.(told.acknowledged, kill);
     }
   });
+  signal?.addEventListener("abort", kill);
   const timer = setTimeout(kill, limitMs);
   const [code] = await once(child, "close");
   clearTimeout(timer);

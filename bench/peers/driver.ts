@@ -9,12 +9,16 @@ export interface Setting {
   readonly tools: readonly AgentTool[];
   /** Where sessions are kept; nothing is kept without one. */
   readonly folder?: string;
+  /** Whether turns must survive the end of the process, by what the project has for that. */
+  readonly survives?: boolean;
 }
 
 export interface AgentTool {
   readonly name: string;
   readonly description: string;
   readonly fields: Readonly<Record<string, "string" | "integer">>;
+  /** What a call changes, for projects that can be told. */
+  readonly effects: "none" | "idempotent" | "once";
   /** `key` is the same when the call is run again, where the project has such a key. */
   run(args: Readonly<Record<string, unknown>>, key?: string): string | Promise<string>;
 }
@@ -26,7 +30,9 @@ export interface Agent {
   turn(session: string, prompt: string): Promise<string>;
   /** All messages that are kept of a session, as text to look for prompts in. */
   kept(session: string): Promise<string>;
-  /** Continues the turns that a killed process left open, where the project can; resolves when they have ended. */
-  recover?(session: string): Promise<void>;
+  /**
+   * Continues the turns that a killed process left open, where the project can. Resolves when they have ended, with
+   * what the project says went wrong. */
+  recover?(session: string): Promise<string | undefined>;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 // A process that runs one job with one driver: host.ts DRIVER JOB. It tells its parent of each turn, and at last what it spent.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import type { Agent, Open, Setting } from "./driver.ts";
+import type { Agent, AgentTool, Open, Setting } from "./driver.ts";
 
 export interface Job {
   readonly baseUrl: string;
@@ -14,13 +14,15 @@ export interface Job {
   readonly session?: string;
   /** Only answer with what is kept of the session. */
   readonly reads?: boolean;
+  /** The address of a payment service: one turn with its tools, in the project's way to survive the end of a process. */
+  readonly orders?: string;
 }
 
 /** What a job tells its parent. */
 export type Told =
   | { readonly begun: string }
   | { readonly acknowledged: number; readonly atMs: number; readonly writtenBytes: number }
-  | { readonly kept: string }
+  | { readonly kept: string; readonly problem?: string }
   | { readonly spent: Spent };
 
 export interface Spent {
@@ -33,14 +35,29 @@ export interface Spent {
 
 const MODEL = "local";
 const SYSTEM_PROMPT = "You keep a ledger. Look a row up before you speak of it.";
-const promptOf = (turn: number): string => `What does row ${turn} say?`;
+export const promptOf = (turn: number): string => `What does row ${turn} say?`;
 
 const TOOL = {
   name: "ledger_lookup",
   description: "Looks up a row of the ledger.",
   fields: { account: "string", row: "integer" },
+  effects: "none",
   run: (args: Readonly<Record<string, unknown>>): string => `account ${args.account}, row ${args.row}: 12.50 EUR`,
 } as const;
+
+export const PROMPT_OF_ORDER = "Pay the open order.";
+
+function orderTools(address: string): readonly AgentTool[] {
+  const tool = (name: string, effects: AgentTool["effects"]): AgentTool => ({
+    name,
+    description: `${name} the order.`,
+    fields: { order: "string" },
+    effects,
+    run: async (_args, key = "") =>
+      (await fetch(`${address}/${name}`, { method: "POST", body: JSON.stringify({ key }) })).text(),
+  });
+  return [tool("look", "idempotent"), tool("pay", "once"), tool("check", "none")];
+}
 
 if (process.send !== undefined && process.argv[1] === import.meta.filename) {
   const [, , path = "", job = ""] = process.argv;
@@ -56,10 +73,19 @@ async function run(path: string, job: Job): Promise<void> {
     baseUrl: job.baseUrl,
     model: MODEL,
     systemPrompt: SYSTEM_PROMPT,
-    tools: [TOOL],
+    tools: job.orders === undefined ? [TOOL] : orderTools(job.orders),
+    survives: job.orders !== undefined,
     ...(job.folder !== undefined && { folder: job.folder }),
   };
   const agent = await open(setting);
+  if (job.orders !== undefined) {
+    const session = job.session ?? (await agent.begin());
+    await tell({ begun: session });
+    if (job.session === undefined) await agent.turn(session, PROMPT_OF_ORDER);
+    const problem = job.session === undefined ? undefined : await agent.recover?.(session);
+    await tell({ kept: await agent.kept(session), ...(problem !== undefined && { problem }) });
+    return;
+  }
   if (job.reads) {
     await tell({ kept: await agent.kept(job.session ?? "") });
     return;

@@ -5,6 +5,8 @@ export interface Peer {
   /** What is configured where nothing is kept, and where sessions are kept in a folder; absent where there is no such way. */
   readonly memory: string;
   readonly folder?: string;
+  /** What continues a turn whose process ended, where there is such a thing. */
+  readonly survives?: string;
   /** Exact versions, installed from npm; none for what is here. */
   readonly packages: Readonly<Record<string, string>>;
   /** Told with the versions, where the newest was not taken. */
@@ -25,6 +27,7 @@ export const PEERS: readonly Peer[] = [
     title: "rkat",
     memory: "createRuntime with its defaults",
     folder: "openRuntime on a folder with its defaults, and resumeTurns",
+    survives: "resumeTurns; tools say what they change",
     packages: {},
   },
   {
@@ -39,6 +42,7 @@ export const PEERS: readonly Peer[] = [
     title: "Mastra",
     memory: "Agent with Memory on LibSQLStore at :memory:, lastMessages unlimited",
     folder: "Agent with Memory on LibSQLStore in a file, lastMessages unlimited",
+    survives: "createDurableAgent, recovery.durableAgents auto, recoverActiveRuns",
     packages: { "@mastra/core": "1.71.0", "@mastra/libsql": "1.23.1", "@mastra/memory": "1.31.0", zod: "4.6.7" },
   },
   {
@@ -52,6 +56,7 @@ export const PEERS: readonly Peer[] = [
     title: "LangGraph",
     memory: "createAgent with MemorySaver",
     folder: "createAgent with SqliteSaver.fromConnString",
+    survives: "SqliteSaver, durability sync, stream(null)",
     packages: {
       "@langchain/langgraph": "1.4.13",
       "@langchain/core": "1.2.13",

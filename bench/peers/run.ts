@@ -10,6 +10,8 @@ import { formatTable } from "../table.ts";
 import type { Contender } from "./contenders.ts";
 import { measureColdStart, measureConversation, measureCrowd, measureLong } from "./costs.ts";
 import { install } from "./install.ts";
+import { measureKiller } from "./killer.ts";
+import { measureLostTurns } from "./lost-turns.ts";
 import { keep, readKept } from "./page.ts";
 import { PEERS } from "./peers.ts";
 import type { MeasuredPeer, Table } from "./result.ts";
@@ -19,6 +21,8 @@ const TABLES = {
   crowd: measureCrowd,
   "cold-start": measureColdStart,
   long: measureLong,
+  "lost-turns": measureLostTurns,
+  killer: measureKiller,
 };
 
 const { values } = parseArgs({ options: { only: { type: "string" }, peers: { type: "string" } } });
@@ -27,7 +31,7 @@ const startedMs = performance.now();
 const peers: MeasuredPeer[] = [];
 const contenders: Contender[] = [];
 for (const peer of PEERS.filter(({ name }) => named?.includes(name) ?? true)) {
-  const { name, title, packages, memory, folder, note } = peer;
+  const { name, title, packages, memory, folder, note, survives } = peer;
   console.log(`installing ${title}`);
   const installed = await install(peer);
   const problem = "missing" in installed ? installed.missing : installed.problem;
@@ -42,7 +46,8 @@ for (const peer of PEERS.filter(({ name }) => named?.includes(name) ?? true)) {
   if ("missing" in installed) continue;
   const { driver } = installed;
   contenders.push({ name: folder === undefined ? title : `${title}, in memory`, peer: name, driver, keeps: false });
-  if (folder !== undefined) contenders.push({ name: `${title}, on disk`, peer: name, driver, keeps: true });
+  if (folder !== undefined)
+    contenders.push({ name: `${title}, on disk`, peer: name, driver, keeps: true, ...(survives && { survives }) });
 }
 
 const tables: Table[] = [];

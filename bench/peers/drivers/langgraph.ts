@@ -8,7 +8,7 @@ import { ChatOpenAI } from "@langchain/openai";
 import { createAgent } from "langchain";
 import type { Open } from "../driver.ts";
 
-export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }) => {
+export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder, survives }) => {
   if (folder !== undefined) await mkdir(folder, { recursive: true });
   const checkpointer =
     folder === undefined ? new MemorySaver() : SqliteSaver.fromConnString(join(folder, "checkpoints.db"));
@@ -17,7 +17,7 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }
     systemPrompt,
     checkpointer,
     tools: tools.map(({ name, description, fields, run }) =>
-      tool(async (args) => run(args as Readonly<Record<string, unknown>>), {
+      tool(async (args, { toolCall }) => run(args as Readonly<Record<string, unknown>>, toolCall?.id), {
         name,
         description,
         schema: {
@@ -29,7 +29,9 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }
       }),
     ),
   });
-  const config = (thread_id: string) => ({ configurable: { thread_id } });
+  // The mode that its guide on durable execution gives for turns that must survive a crash.
+  const durability = survives ? ({ durability: "sync" } as const) : {};
+  const config = (thread_id: string) => ({ configurable: { thread_id }, ...durability });
   const listen = async (input: object | null, session: string): Promise<string> => {
     let text = "";
     for await (const [message] of await agent.stream(input, { ...config(session), streamMode: "messages" }))
@@ -46,6 +48,7 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }
     recover: async (session) => {
       const { next } = await agent.graph.getState(config(session));
       if (next.length > 0) await listen(null, session);
+      return undefined;
     },
     close: async () => {
       if ("db" in checkpointer) checkpointer.db.close();

@@ -6,7 +6,7 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }
     model: `openai/${model}`,
     env: { OPENAI_BASE_URL: baseUrl },
     systemPrompt,
-    tools: tools.map(({ name, description, fields, run }) =>
+    tools: tools.map(({ name, description, fields, effects, run }) =>
       defineTool({
         name,
         description,
@@ -16,6 +16,7 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }
           required: Object.keys(fields),
           additionalProperties: false,
         },
+        effects,
         run: (args, { effectId }) => run(args, effectId),
       }),
     ),
@@ -28,9 +29,17 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }
     begin: async () => (await runtime.createSession()).id,
     turn: (session, prompt) => listen(runtime.session(session).stream(prompt)),
     kept: async (session) => JSON.stringify(await runtime.session(session).history()),
+    recover: async (session) => {
+      // The runtime continues the turn by itself.
+      while ((await runtime.session(session).read()).isActive)
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      return undefined;
+    },
     close: () => runtime.close(),
   };
 };
+
+const LOOK_MS = 50;
 
 async function listen(events: EventStream): Promise<string> {
   let text = "";
