@@ -38,7 +38,7 @@ interface Running {
   readonly signal?: AbortSignal;
 }
 
-const JOB_MS_MAX = 600_000;
+const JOB_MS_MAX = 1_200_000;
 
 const host = installHost();
 
@@ -84,5 +84,5 @@ export async function runJob(
 
 function reasonIn(printed: string): string {
   const lines = printed.split("\n").filter((line) => line.trim() !== "");
-  return (lines.find((line) => /Error/.test(line)) ?? lines.at(-1) ?? "the process failed").trim();
+  return (lines.find((line) => /Assertion failed|Error/.test(line)) ?? lines.at(-1) ?? "the process failed").trim();
 }

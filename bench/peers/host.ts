@@ -12,6 +12,8 @@ export interface Job {
   readonly warmUps: number;
   /** A session of an earlier process to continue, in place of new ones. */
   readonly session?: string;
+  /** No further turn is begun after this much CPU. */
+  readonly cpuMsMax?: number;
   /** Only answer with what is kept of the session. */
   readonly reads?: boolean;
   /** The address of a payment service: one turn with its tools, in the project's way to survive the end of a process. */
@@ -45,7 +47,7 @@ const TOOL = {
   run: (args: Readonly<Record<string, unknown>>): string => `account ${args.account}, row ${args.row}: 12.50 EUR`,
 } as const;
 
-export const PROMPT_OF_ORDER = "Pay the open order.";
+const PROMPT_OF_ORDER = "Pay the open order.";
 
 function orderTools(address: string): readonly AgentTool[] {
   const tool = (name: string, effects: AgentTool["effects"]): AgentTool => ({
@@ -97,11 +99,17 @@ async function run(path: string, job: Job): Promise<void> {
   const startMs = cpuMs();
   const noteTurn = (acknowledged: number): Promise<void> =>
     tell({ acknowledged, atMs: cpuMs() - startMs, writtenBytes: writtenBytes() });
-  await Promise.all(ids.map((id, at) => converse(agent, id, job.turns, at === 0 ? noteTurn : undefined)));
+  const { cpuMsMax = Number.POSITIVE_INFINITY } = job;
+  await Promise.all(ids.map((id, at) => converse(agent, id, job.turns, { cpuMsMax, ...(at === 0 && { noteTurn }) })));
   const turnMs = (cpuMs() - startMs) / (job.turns * job.sessions);
   const rssBytes = process.memoryUsage.rss();
   await agent.close();
   await tell({ spent: { turnMs, wholeMs: cpuMs(), rssBytes } });
+}
+
+interface Watching {
+  readonly cpuMsMax?: number;
+  readonly noteTurn?: (turn: number) => Promise<void>;
 }
 
 /** An answer that is not the server's ends the job. */
@@ -109,13 +117,13 @@ async function converse(
   agent: Agent,
   session: string,
   turns: number,
-  onTurn: (turn: number) => Promise<void> = async () => {},
+  { cpuMsMax = Number.POSITIVE_INFINITY, noteTurn = async () => {} }: Watching = {},
 ): Promise<void> {
-  for (let turn = 1; turn <= turns; turn += 1) {
+  for (let turn = 1; turn <= turns && cpuMs() < cpuMsMax; turn += 1) {
     const text = await agent.turn(session, promptOf(turn));
     if (!text.includes("The ledger holds this row now"))
       throw new Error(`answered ${JSON.stringify(text)} in turn ${turn}`);
-    await onTurn(turn);
+    await noteTurn(turn);
   }
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Contender, runJob } from "./contenders.ts";
 import { MOMENTS, type Orders, openOrders, PAID } from "./orders.ts";
-import type { Table } from "./result.ts";
+import type { Figures } from "./result.ts";
 
 const ROUNDS = 2;
 const TURN_MS_MAX = 60_000;
@@ -22,10 +22,10 @@ interface Killed {
 }
 
 /** Kills a process at moments of a turn that pays an order; another process continues the turn, where the project can. */
-export async function measureKiller(contenders: readonly Contender[]): Promise<Table> {
+export async function measureKiller(contenders: readonly Contender[]): Promise<Figures> {
   const orders = await openOrders();
   const rows: (readonly string[])[] = [];
-  const missing: Table["missing"][number][] = [];
+  const missing: Figures["missing"][number][] = [];
   const survivors = contenders.filter(({ keeps, survives }) => keeps && survives !== undefined);
   for (const contender of survivors) {
     const killed: Killed[] = [];

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import type { ModelServer } from "../model-server.ts";
 import { type Contender, runJob } from "./contenders.ts";
 import { promptOf } from "./host.ts";
-import type { Table } from "./result.ts";
+import type { Figures } from "./result.ts";
 
-const KILLS = 10;
+const KILLS = 5;
 /** A process is killed after one of these turns was acknowledged, each as often as the others. */
 const TURNS = [1, 2, 3, 5, 8];
 const MORE_TURNS = 4;
@@ -20,9 +20,9 @@ interface Lost {
 }
 
 /** Kills processes that keep sessions, and looks for the turns that they had acknowledged: in the folder, and in what was synced of it. */
-export async function measureLostTurns(contenders: readonly Contender[], server: ModelServer): Promise<Table> {
+export async function measureLostTurns(contenders: readonly Contender[], server: ModelServer): Promise<Figures> {
   const rows: (readonly string[])[] = [];
-  const missing: Table["missing"][number][] = [];
+  const missing: Figures["missing"][number][] = [];
   const folder = mkdtempSync(join(tmpdir(), "bench-peers-"));
   const library = join(folder, "synced.so");
   execFileSync("cc", ["-shared", "-fPIC", "-O1", "-o", library, join(import.meta.dirname, "synced.c"), "-ldl"]);

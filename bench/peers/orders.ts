@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** What the outside world knows of one order. */
-export interface Outside {
+interface Outside {
   /** Model calls that were begun, by what they were shown. */
   readonly calls: Map<string, number>;
   /** Requests to pay, by their key. */

@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { markdownTable } from "../../docs/markdown.ts";
 import { toSvg } from "./chart.ts";
+import { LEFT_OUT } from "./peers.ts";
 import type { PeersResult, Table } from "./result.ts";
 
 const DOCS = join(import.meta.dirname, "../../docs");
@@ -25,7 +26,7 @@ export function filesOf(result: PeersResult): ReadonlyMap<string, string> {
 
 const pictureOf = (name: string): string => `pictures/peers-${name}.svg`;
 
-function pageOf({ at, commit, command, minutes, machine, peers, tables }: PeersResult): string {
+function pageOf({ command, minutes, machine, peers, tables }: PeersResult): string {
   const { node, arch, cpus, cpu } = machine;
   const rows = peers.map(({ title, versions, memory, folder = "–", note, problem }) => [
     title,
@@ -36,7 +37,7 @@ function pageOf({ at, commit, command, minutes, machine, peers, tables }: PeersR
   ]);
   return `${[
     "# Measured beside others",
-    `\`${command}\` wrote this page: ${at.slice(0, 10)}, commit ${commit}, ${arch}, ${cpus} × ${cpu}, Node ${node}, in ${minutes} minutes. ` +
+    `\`${command}\` wrote this page on ${cpus} × ${cpu}, ${arch}, Node ${node}; its last run took ${minutes} minutes. ` +
       "It installs each project from npm into a cache folder and gives all of them the same work in the same run, by turns, each in a process " +
       "of its own, against a model server on this machine that answers at once. What is compared is what the runtimes cost; no model thinks. " +
       "Figures are CPU time and bytes, not seconds. A row that rkat loses is a row like another.",
@@ -45,13 +46,15 @@ function pageOf({ at, commit, command, minutes, machine, peers, tables }: PeersR
     "Each is used as its own documentation says, and configured as written here; its driver is a file in `bench/peers/drivers`.",
     markdownTable(["project", "versions", "in memory", "kept on disk", "note"], rows),
     ...tables.flatMap(sectionOf),
+    "## Left out",
+    LEFT_OUT.map(([what, why]) => `- ${what}: ${why}.`).join("\n"),
   ].join("\n\n")}\n`;
 }
 
-function sectionOf({ name, title, text, columns, rows, missing, chart }: Table): readonly string[] {
+function sectionOf({ name, title, at, commit, text, columns, rows, missing, chart }: Table): readonly string[] {
   return [
     `## ${title}`,
-    text,
+    `${text} Measured ${at.slice(0, 10)}, commit ${commit}.`,
     ...(rows.length > 0
       ? [
           markdownTable(

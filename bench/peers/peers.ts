@@ -84,3 +84,17 @@ export const PEERS: readonly Peer[] = [
     note: "@tanstack/ai-persistence, which keeps sessions, is not in the registry",
   },
 ];
+
+/** What is not compared, and why; told on the page. */
+export const LEFT_OUT: readonly (readonly [what: string, why: string])[] = [
+  ["recall", "public sets of questions have to be downloaded; rkat's own figures are those of `bench/recall.ts`"],
+  [
+    "compaction",
+    "`bench/compaction-redo.ts` compares work done again with the AI SDK's `pruneMessages` and with a summary beside the user's messages",
+  ],
+  ["DBOS (`@dbos-inc/dbos-sdk`)", "no driver yet: it keeps workflows in a PostgreSQL server"],
+  [
+    "the AI SDK's workflow packages",
+    "no driver yet: workflows are compiled by a bundler's plugin and run by a world of their own",
+  ],
+];

@@ -1,8 +1,7 @@
 /** What a run leaves, and what its page is made of. */
 export interface PeersResult {
-  readonly at: string;
-  readonly commit: string;
   readonly command: string;
+  /** How long the last run took, of all tables or of some. */
   readonly minutes: number;
   readonly machine: { readonly node: string; readonly arch: string; readonly cpus: number; readonly cpu: string };
   readonly peers: readonly MeasuredPeer[];
@@ -22,6 +21,9 @@ export interface MeasuredPeer {
 export interface Table {
   readonly name: string;
   readonly title: string;
+  /** When it was measured; a run of some tables leaves the others as they were. */
+  readonly at: string;
+  readonly commit: string;
   /** What is done, and how to read it. */
   readonly text: string;
   /** The first is that of the contender. */
@@ -31,6 +33,9 @@ export interface Table {
   readonly missing: readonly (readonly [contender: string, reason: string])[];
   readonly chart?: Chart;
 }
+
+/** A table as its bench gives it. */
+export type Figures = Omit<Table, "at" | "commit">;
 
 export interface Chart {
   readonly title: string;

@@ -17,12 +17,12 @@ import { PEERS } from "./peers.ts";
 import type { MeasuredPeer, Table } from "./result.ts";
 
 const TABLES = {
-  conversation: measureConversation,
-  crowd: measureCrowd,
   "cold-start": measureColdStart,
-  long: measureLong,
   "lost-turns": measureLostTurns,
   killer: measureKiller,
+  conversation: measureConversation,
+  long: measureLong,
+  crowd: measureCrowd,
 };
 
 const { values } = parseArgs({ options: { only: { type: "string" }, peers: { type: "string" } } });
@@ -51,24 +51,31 @@ for (const peer of PEERS.filter(({ name }) => named?.includes(name) ?? true)) {
 }
 
 const tables: Table[] = [];
+const commit = execFileSync("git", ["describe", "--always", "--dirty"], { encoding: "utf8" }).trim();
 const server = await openModelServer();
 try {
   for (const [name, measure] of Object.entries(TABLES)) {
     if (values.only !== undefined && !values.only.split(",").includes(name)) continue;
-    const table = await measure(contenders, server);
+    const table = { ...(await measure(contenders, server)), at: new Date().toISOString(), commit };
     tables.push(table);
     const notes = table.missing.map(([contender, reason]) => `not measured, ${contender}: ${reason}`);
     console.log(`\n# ${table.title}\n\n${formatTable([table.columns, ...table.rows])}\n${notes.join("\n")}`);
+    // After each table, so that a run that is stopped leaves what it has.
+    if (named === undefined) await keepAll();
   }
+  // A run of no table writes the page again.
+  if (named === undefined && tables.length === 0) await keepAll();
 } finally {
   server.close();
 }
-if (named === undefined) {
-  const earlier = values.only === undefined ? [] : (await readKept()).tables;
+
+async function keepAll(): Promise<void> {
+  const earlier = await readKept().then(
+    (kept) => kept.tables,
+    () => [],
+  );
   const newest = new Map([...earlier, ...tables].map((table) => [table.name, table]));
   await keep({
-    at: new Date().toISOString(),
-    commit: execFileSync("git", ["describe", "--always", "--dirty"], { encoding: "utf8" }).trim(),
     command: "npm run bench:peers",
     minutes: Math.ceil((performance.now() - startedMs) / 60_000),
     machine: {
@@ -78,7 +85,7 @@ if (named === undefined) {
       cpu: cpus()[0]?.model ?? "unknown",
     },
     peers,
-    tables: [...newest.values()],
+    tables: Object.keys(TABLES).flatMap((name) => newest.get(name) ?? []),
   });
 }
 

@@ -31,9 +31,11 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }
     kept: async (session) => JSON.stringify(await runtime.session(session).history()),
     recover: async (session) => {
       // The runtime continues the turn by itself.
-      while ((await runtime.session(session).read()).isActive)
+      for (;;) {
+        const { isActive, unfinishedTurn } = await runtime.session(session).read();
+        if (!isActive && unfinishedTurn === undefined) return undefined;
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-      return undefined;
+      }
     },
     close: () => runtime.close(),
   };
