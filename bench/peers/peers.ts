@@ -66,7 +66,7 @@ export const PEERS: readonly Peer[] = [
       langchain: "1.5.14",
       zod: "4.6.7",
     },
-    note: "the newest whose dependencies the registry has; 1.7.3 asks for @langchain/core 1.3",
+    note: "the newest whose dependencies the registry has; 1.7.3 asks for @langchain/core 1.3. better-sqlite3 12.11.1, which its store needs, aborts long runs on Node 24.19 and later, not on Node 22",
   },
   {
     name: "pi",

@@ -1,4 +1,4 @@
-import { createRuntime, defineTool, type EventStream, openRuntime, type Runtime } from "@rkat/node";
+import { createRuntime, defineTool, type EventStream, openRuntime, type Runtime, type RuntimeError } from "@rkat/node";
 import type { Open } from "../driver.ts";
 
 export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }) => {
@@ -30,10 +30,17 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }
     turn: (session, prompt) => listen(runtime.session(session).stream(prompt)),
     kept: async (session) => JSON.stringify(await runtime.session(session).history()),
     recover: async (session) => {
-      // The runtime continues the turn by itself.
+      // The runtime continues the turn by itself; until it has, the session is busy.
       for (;;) {
-        const { isActive, unfinishedTurn } = await runtime.session(session).read();
-        if (!isActive && unfinishedTurn === undefined) return undefined;
+        const code = await runtime
+          .session(session)
+          .finishTurn()
+          .then(
+            () => "SESSION_NOT_RUNNING",
+            (error) => (error as RuntimeError).code, // What its methods reject with.
+          );
+        if (code === "SESSION_NOT_RUNNING") return undefined;
+        if (code !== "SESSION_BUSY") return code;
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       }
     },
