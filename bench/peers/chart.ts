@@ -23,8 +23,10 @@ export function toSvg({ title, bars }: Chart): string {
   });
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-label="${title}">`,
-    "<style>text{font:13px system-ui,sans-serif;fill:#333}.title{font-weight:600}.ours{fill:#1a7f5a}.other{fill:#7a8aa0}.floor{fill:#b9c2cf}",
-    "@media(prefers-color-scheme:dark){text{fill:#ddd}.ours{fill:#3fbf8f}.other{fill:#8494ab}.floor{fill:#4d596b}}</style>",
+    "<style>.page{fill:#fff}text{font:13px system-ui,sans-serif;fill:#333}.title{font-weight:600}.ours{fill:#1a7f5a}.other{fill:#7a8aa0}.floor{fill:#b9c2cf}",
+    "@media(prefers-color-scheme:dark){.page{fill:#1b1b1f}text{fill:#ddd}.ours{fill:#3fbf8f}.other{fill:#8494ab}.floor{fill:#4d596b}}</style>",
+    // A page may be dark where the system is not.
+    `<rect class="page" width="${WIDTH}" height="${height}" rx="6"/>`,
     `<text class="title" x="8" y="18">${title}</text>`,
     ...lines,
     "</svg>",

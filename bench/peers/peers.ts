@@ -42,7 +42,7 @@ export const PEERS: readonly Peer[] = [
     title: "Mastra",
     memory: "Agent with Memory on LibSQLStore at :memory:, lastMessages unlimited",
     folder: "Agent with Memory on LibSQLStore in a file, lastMessages unlimited",
-    survives: "createDurableAgent, recovery.durableAgents auto, recoverActiveRuns",
+    survives: "createDurableAgent (beta), recovery.durableAgents auto, recoverActiveRuns",
     packages: { "@mastra/core": "1.71.0", "@mastra/libsql": "1.23.1", "@mastra/memory": "1.31.0", zod: "4.6.7" },
   },
   {
