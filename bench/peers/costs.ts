@@ -173,7 +173,8 @@ export async function measureLong(contenders: readonly Contender[], server: Mode
     text:
       `The same conversation with ${LONG_TURNS} turns, kept on disk. Growth is CPU of a turn at the end over that around turn ${TURNS}. ` +
       `Bytes handed to the disk are whole pages, as the kernel counts them. Then a new process continues the session by a turn, ` +
-      `from its start to its end; median of ${2 * ROUNDS - 1}. A session ends before if it has taken ${LONG_CPU_MS_MAX / 1_000} s of CPU.`,
+      `from its start to its end; median of ${2 * ROUNDS - 1}. A session ends before if it has taken ${LONG_CPU_MS_MAX / 1_000} s of CPU. ` +
+      "A request that is smaller than that of bare fetch was compacted, or is of fewer turns.",
     columns: [
       "",
       "turns reached",

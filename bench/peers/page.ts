@@ -65,7 +65,14 @@ function sectionOf({ name, title, at, commit, text, columns, rows, missing, char
       : []),
     ...(chart && rows.length > 0 ? [`![${chart.title}](${pictureOf(name)})`] : []),
     ...(missing.length > 0
-      ? [missing.map(([contender, reason]) => `- Not measured, ${contender}: ${reason}`).join("\n")]
+      ? [
+          missing
+            .map(
+              ([contender, reason]) =>
+                `- Missing, ${contender}: \`${reason.replace(/\s+/g, " ").replaceAll("`", "'")}\``,
+            )
+            .join("\n"),
+        ]
       : []),
   ];
 }
