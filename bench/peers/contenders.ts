@@ -84,5 +84,5 @@ export async function runJob(
 
 function reasonIn(printed: string): string {
   const lines = printed.split("\n").filter((line) => line.trim() !== "");
-  return (lines.find((line) => /Assertion failed|Error/.test(line)) ?? lines.at(-1) ?? "the process failed").trim();
+  return (lines.find((line) => /^\w*Error|Assertion failed/.test(line)) ?? lines.at(-1) ?? "the process failed").trim();
 }
