@@ -1,7 +1,7 @@
 // What `rkat watch` pays for a history of another program: CPU and memory by its size, and for looking at it again.
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { publish } from "./report.ts";
@@ -83,6 +83,15 @@ function writeHistory(folder: string, megabytes: number): { readonly bytes: numb
   return { bytes, sessions };
 }
 
+/** What rkat keeps of it, beside the history itself. */
+function keptBytes(folder: string): number {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
+  const own = files
+    .map((one) => join(one.parentPath, one.name))
+    .filter((path) => !path.startsWith(`${folder}/history/`));
+  return own.reduce((sum, path) => sum + statSync(path).size, 0);
+}
+
 interface Spent {
   readonly cpuMs: number;
   readonly peakMb: number;
@@ -111,8 +120,8 @@ for (const size of SIZES_MB) {
   const { bytes, sessions } = writeHistory(folder, size);
   const first = await watchOnce(folder);
   const again = await watchOnce(folder);
-  const used = execFileSync("du", ["-sk", "--exclude=history", folder], { encoding: "utf8" });
-  rows.push({ megabytes: bytes / 1e6, sessions, first, again, kept: (Number.parseInt(used, 10) * 1_024) / bytes });
+  const kept = keptBytes(folder) / bytes;
+  rows.push({ megabytes: bytes / 1e6, sessions, first, again, kept });
   rmSync(folder, { recursive: true });
 }
 rmSync(root, { recursive: true });

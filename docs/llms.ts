@@ -2,7 +2,17 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Pages about the code, and references that a server gives better: the operations and the commands. */
-const LEFT_OUT = ["spec", "style", "architecture", "measured", "glossary", "operations", "cli", "index"];
+const LEFT_OUT = [
+  "spec",
+  "style",
+  "architecture",
+  "measured",
+  "compared-measured",
+  "glossary",
+  "operations",
+  "cli",
+  "index",
+];
 
 const INTRO = `# rkat
 

@@ -3,6 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Result, withResults } from "../bench/measured.ts";
+import { filesOf, readKept } from "../bench/peers/page.ts";
+import { PEERS } from "../bench/peers/peers.ts";
 import { generatePages } from "../docs/generate.ts";
 import { llmsFull, llmsIndex } from "../docs/llms.ts";
 
@@ -49,6 +51,37 @@ it("docs/measured.md gets a section for each bench, and one that is there is rep
   expect(page).toContain("2026-11-18, commit abc1234, arm64, 2 × N1, Node v24.0.0.");
   expect(page).toMatch(/\| CPU +\| 1\.25 +\| ≤ 2\.00 +\|/);
   expect(page).not.toContain("1.50");
+});
+
+describe("[V1] the benchmarks beside other projects", () => {
+  it("have a page and charts that are made of the kept result", async () => {
+    const result = await readKept();
+    const files = filesOf(result);
+    for (const [path, text] of files) expect(readFileSync(join(docs, path), "utf8") === text, path).toBe(true);
+    const page = files.get("compared-measured.md") ?? "";
+    for (const { title, rows, missing, at } of result.tables) {
+      expect(page).toContain(`## ${title}\n`);
+      expect(page).toContain(at.slice(0, 10));
+      for (const [name = ""] of [...rows, ...missing]) expect(page).toContain(name);
+    }
+    for (const { versions } of result.peers) expect(page).toContain(versions);
+    const charts = [...files].filter(([path]) => path.endsWith(".svg"));
+    expect(charts.length).toBeGreaterThan(0);
+    for (const [path, text] of charts) expect(text, path).toContain("prefers-color-scheme:dark");
+  });
+
+  it("have a driver of the same shape for each project, with exact versions", () => {
+    const drivers = join(docs, "../bench/peers/drivers");
+    const names = readdirSync(drivers).filter((name) => !name.endsWith(".d.ts"));
+    expect(names.sort()).toEqual(PEERS.map(({ name }) => `${name}.ts`).sort());
+    for (const name of names) {
+      // That it is what the type says is checked by the compiler.
+      const exported = readFileSync(join(drivers, name), "utf8").match(/^export .*?=/gm);
+      expect(exported, name).toEqual(["export const open: Open ="]);
+    }
+    const versions = PEERS.flatMap(({ packages }) => Object.values(packages));
+    expect(versions.filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
+  });
 });
 
 it("a decision that was reversed names the later one that did", () => {

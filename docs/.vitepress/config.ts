@@ -17,7 +17,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Data: ["privacy", "encryption", "export", "backup", "retention", "upgrading"],
   Operation: ["deployment", "scale", "telemetry", "bundling", "conformance"],
   Reference: ["configuration", "operations", "errors", "capabilities"],
-  Internals: ["architecture", "spec", "style", "glossary", "measured", "releases"],
+  Internals: ["architecture", "spec", "style", "glossary", "measured", "compared-measured", "releases"],
 };
 
 /** What the theme lacks for readers who need contrast, and for a button whose name is its text. */

@@ -91,7 +91,11 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
       return work.map(({ text }) => text);
     },
   );
-  let commsTools: readonly Tool[] | undefined;
+  let made: readonly Tool[] | undefined;
+  const commsTools = (): readonly Tool[] => {
+    made ??= createCommsTools(() => sessions().comms);
+    return made;
+  };
   const loadSkillTool = createLoadSkill((...asked) => sessions().loadSkill(...asked));
   return {
     under: ({ skills, tools: { comms_enabled } }, { recall, compaction }) => {
@@ -112,9 +116,7 @@ export function composeTools(options: ToolOptions, parts: ToolParts): ComposedTo
           const isLeft = (tool: Tool) => !removed.includes(tool.mcp?.server ?? "");
           return [
             ...builtins.toolsFor(tools, JSON.stringify(sorted)),
-            ...(settings.comms !== undefined && comms_enabled && ceiling.agents
-              ? (commsTools ??= createCommsTools(() => sessions().comms))
-              : []),
+            ...(settings.comms !== undefined && comms_enabled && ceiling.agents ? commsTools() : []),
             ...(tools.memory ? memoryToolsFor(labels, memory_scope) : []),
             ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools().filter(isLeft) : []),
             ...own.tools(addedBy(settings)),
