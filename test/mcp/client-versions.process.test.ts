@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { McpAddress, McpProgram } from "@rkat/core/ports/tool";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   modernProgram,
   openHttpServer,
@@ -53,15 +53,13 @@ const KINDS: Readonly<Record<string, () => Promise<Place>>> = {
 };
 
 describe.each(Object.entries(KINDS))("as a server, %s", (_, open) => {
-  it("[T1] [G9] has its tools called, and those it learns in a turn are there in the next", async () => {
+  it("[T1] [G9] has its tools called, and those it learns in a turn are there in one that follows", async () => {
     const learn = { calls: [call("learn", { name: "swim" })] };
-    const { runtime, results, offered, warnings } = runtimeOf(await open(), [
-      calls("echo", "structured", "fail"),
-      learn,
-      { text: "ok" },
-      calls("swim"),
-      { text: "ok" },
-    ]);
+    const steps = [calls("echo", "structured", "fail"), learn];
+    const { runtime, results, offered, warnings } = runtimeOf(await open(), ({ messages, tools }) => {
+      const isAsked = messages.at(-1)?.role === "user" && tools.some(({ name }) => name === "mcp__t__swim");
+      return steps.shift() ?? (isAsked ? calls("swim") : { text: "ok" });
+    });
     const session = await runtime.createSession("Go.");
     expect(warnings.filter((sentence) => !sentence.includes("unsound"))).toEqual([]);
     const { messages } = await session.history();
@@ -72,8 +70,12 @@ describe.each(Object.entries(KINDS))("as a server, %s", (_, open) => {
       { content: "no such page", is_error: true },
       { content: "learning", is_error: false },
     ]);
-    await session.turn("And now?");
-    expect(offered()).toContain("mcp__t__swim");
+    // A server at an address says on a stream of its own that its tools have changed.
+    const isOffered = async () => {
+      await session.turn("And now?");
+      expect(offered()).toContain("mcp__t__swim");
+    };
+    await vi.waitFor(isOffered, { timeout: 10_000 });
     expect(results()).toEqual([{ content: "learned", is_error: false }]);
   });
 });
