@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { conformanceToml } from "@rkat/conformance/conformance";
@@ -55,10 +55,13 @@ const numbersOf = (events: readonly SseEvent[]) => events.filter(isDurable).map(
 function describeServers(place: Place): void {
   const pausedModel = usePausedModel();
 
-  async function startTwo() {
+  async function startTwo(config = "") {
     const next = await place();
     const start = async () => {
       const { folder, env } = next();
+      const toml = join(folder, "rkat.toml");
+      // Two servers on one folder share it.
+      if (!readFileSync(toml, "utf8").includes(config)) appendFileSync(toml, config);
       const server = startRkat(folder, ["serve", "--port", "0", "--json"], {
         env: { ...env, ...pausedModel.env(), RKAT_TOKEN: TOKEN, XDG_DATA_HOME: join(folder, "data") },
       });
@@ -212,7 +215,8 @@ function describeServers(place: Place): void {
   it(
     "[F11] take over what a killed one held: its turn is told to have ended with it, and the next one runs",
     async () => {
-      const [one, two] = await startTwo();
+      // Else the second might continue the turn before it is asked for the next one.
+      const [one, two] = await startTwo("[turns]\nresume = false\n");
       const { body } = await one.call("POST /sessions", { prompt: "My name is Ada.", model: "offline" });
       const id = body.session_id;
       const received = eventsUntil(two.events(id, 0), "run_failed");
