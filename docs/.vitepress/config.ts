@@ -11,7 +11,12 @@ const home = GITHUB_REPOSITORY && `${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}`;
 /** The pages by what a reader wants; what is in no group is refused below. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   "Get started": ["tutorial", "quick-start", "cookbook", "sdk", "programs", "models", "compared"],
-  "Sessions and memory": ["compaction", "agents", "durable-turns", "skills", "agents-md", "sub-agents", "hooks"],
+  "Sessions and memory": ["compaction", "agents", "skills", "agents-md", "sub-agents", "hooks"],
+  "Work and time": ["durable-turns", "inbox", "schedules"],
+  "From other agents": [
+    "connect",
+    ...["claude-code", "codex", "opencode", "pi", "openai", "ai-sdk"].map((name) => `migrate/${name}`),
+  ],
   "Tools and permissions": ["permissions", "mcp-servers", "tokens", "money", "security"],
   Surfaces: ["terminal", "console", "serving", "openai", "ui-chat", "ai-sdk", "acp", "cli"],
   Data: ["privacy", "encryption", "export", "backup", "retention", "upgrading"],
