@@ -395,6 +395,24 @@ describe("the rights of a goal", () => {
   });
 });
 
+/** A session whose process was killed while the condition was judged. */
+async function killedInCheck(
+  { runtime, kill }: ReturnType<ReturnType<typeof createRealm>["start"]>,
+  project: ReturnType<typeof createProject>["project"],
+  goal: Pick<typeof CHECK, "until"> = CHECK,
+) {
+  const session = await runtime.createSession();
+  const checked = Promise.withResolvers<void>();
+  project.onCheck = () => {
+    checked.resolve();
+    return new Promise(() => {});
+  };
+  void session.turn("Mend the faults.", { goal }).catch(() => {});
+  await checked.promise;
+  await kill();
+  return session;
+}
+
 describe("a goal without its process", () => {
   it("[Q3] is continued by another process wherever its own is killed, and no turn begins twice", async () => {
     // After how many appends of the goal's session the process is killed.
@@ -438,17 +456,7 @@ describe("a goal without its process", () => {
 
   it("[Q3] is no part of a fork, and what was erased is never run or judged", async () => {
     const { shared, start, project } = createRealm();
-    const one = start();
-    const session = await one.runtime.createSession();
-    const checked = Promise.withResolvers<void>();
-    project.onCheck = () => {
-      checked.resolve();
-      return new Promise(() => {});
-    };
-    const goal = { until: { command: "check 4711" } };
-    void session.turn("Mend the faults.", { goal }).catch(() => {});
-    await checked.promise;
-    await one.kill();
+    const session = await killedInCheck(start(), project, { until: { command: "check 4711" } });
     project.onCheck = undefined;
     const two = start(worker, { resumeTurns: false });
     const { session_id } = await two.runtime.dispatch("forkSession", { session_id: session.id, message_index: 1 });
@@ -464,16 +472,7 @@ describe("a goal without its process", () => {
 
   it("[Q3] loses its condition with the message that began it, and is cancelled in an imported session", async () => {
     const { shared, start, project } = createRealm();
-    const one = start();
-    const session = await one.runtime.createSession();
-    const checked = Promise.withResolvers<void>();
-    project.onCheck = () => {
-      checked.resolve();
-      return new Promise(() => {});
-    };
-    void session.turn("Mend the faults.", { goal: CHECK }).catch(() => {});
-    await checked.promise;
-    await one.kill();
+    const session = await killedInCheck(start(), project);
     const two = start(worker, { resumeTurns: false }).runtime;
     const { last_seq, entries } = await two.dispatch("exportSession", { session_id: session.id });
     const { start: elsewhere, shared: there } = createRealm();
