@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { toNewEntries } from "@rkat/core/state/entry-events";
@@ -95,6 +95,14 @@ describe("a disk that fails", () => {
     await other.log.append(A, 1, toNewEntries([answered("kept")]));
     expect((await other.log.read(A, 1, everything)).map(({ body }) => body)).toEqual([created, answered("kept")]);
     await other.close();
+  });
+
+  it("[F7] a file that cannot be read when the folder is opened is an error of the store", () => {
+    const folder = mkdtempSync(join(root, "store-"));
+    mkdirSync(join(folder, "format"));
+    const open = () => openStore({ folder, foldRow, host: { pid: process.pid, isRunning: () => true } });
+    expect(open).toThrow(expect.objectContaining({ code: "SESSION_STORE_ERROR" }));
+    expect(open).toThrow(`cannot use ${folder}: EISDIR`);
   });
 
   it("[H5] an append over the limit is refused by name", async () => {

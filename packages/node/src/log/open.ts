@@ -27,7 +27,7 @@ import {
 import { isUnreadable, sealOn } from "@rkat/core/stores/sealing";
 import { createSessionListeners } from "@rkat/core/stores/session-listeners";
 import { bootId } from "@rkat/core/tools/process-identity";
-import { isSoundDb } from "../tables/table-file.ts";
+import { isSoundDb, withPathInErrors } from "../tables/table-file.ts";
 import { createForgettingFiles, deleteSessionFiles } from "./forgetting-files.ts";
 import { createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
@@ -61,6 +61,10 @@ export interface EmbeddedOptions<B, R> {
  * so opening reads the index and a bounded end of the logs.
  */
 export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): Store<B, R> {
+  return withPathInErrors(options.folder, () => openFolder(options));
+}
+
+function openFolder<B, R extends LogRow>(options: EmbeddedOptions<B, R>): Store<B, R> {
   const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES, seal } = options;
   const logFolder = join(folder, "log");
   makeFolders(folder, logFolder);
