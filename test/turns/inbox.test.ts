@@ -273,6 +273,40 @@ describe("a session that is busy", () => {
     expect(await promptsIn(shared, session.id)).toEqual(["wait", "go on"]);
   });
 
+  it("[Q1] finds a message that another process queued while this one takes the session", async () => {
+    const { shared, start } = createRealm();
+    let read: PromiseWithResolvers<void> | undefined;
+    const slow: Store = {
+      ...shared,
+      sessions: { ...shared.sessions, get: (id) => Promise.resolve(read?.promise).then(() => shared.sessions.get(id)) },
+      locks: {
+        ...shared.locks,
+        hold: async (id) => {
+          const hold = await shared.locks.hold(id);
+          read = Promise.withResolvers();
+          return hold;
+        },
+      },
+    };
+    const [one, two] = [start({ resumeTurns: false }), start({ store: slow, resumeTurns: false })];
+    const { session } = await busySession(one);
+    const here = two.runtime.session(session.id);
+    expect((await here.inbox()).messages).toEqual([]);
+    session.turn("later", { whenBusy: "queue" }).catch(() => {});
+    await vi.waitFor(async () => expect((await session.inbox()).messages).toHaveLength(1));
+    const [message] = (await session.inbox()).messages;
+    await one.kill();
+    const turn = here.turn("now");
+    await vi.waitFor(() => expect(read).toBeDefined());
+    const removed = here.removeInboxMessage(message?.messageId ?? "");
+    removed.catch(() => {});
+    // As far as it comes before what is held is read.
+    await new Promise(setImmediate);
+    read?.resolve();
+    await expect(removed).resolves.toEqual({ removed: true });
+    await turn;
+  });
+
   it("[P1] [Q1] leaves no turn behind whose process ended when another was about to take the session", async () => {
     const { shared, start } = createRealm();
     const one = start();

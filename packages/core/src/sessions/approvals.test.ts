@@ -308,6 +308,27 @@ describe("a call that needs a person's word", () => {
     expect(await asked).toMatchObject({ text: "Done." });
   });
 
+  it("[I2] is given up by an interrupt that comes before its process has released the session", async () => {
+    const shared = createInMemoryStore();
+    const released = Promise.withResolvers<void>();
+    const hold = async (id: string) => {
+      const held = await shared.locks.hold(id);
+      return { ...held, release: () => released.promise.then(held.release) };
+    };
+    const { runtime, ran } = setUp([CALLS], { store: { ...shared, locks: { ...shared.locks, hold } } });
+    const turn = runtime.createSession("Go.", ELSEWHERE);
+    turn.catch(() => {});
+    const { sessionId } = await question(runtime);
+    const interrupted = runtime.session(sessionId).interrupt();
+    interrupted.catch(() => {});
+    await new Promise(setImmediate);
+    released.resolve();
+    await interrupted;
+    expect(await runtime.listApprovals()).toEqual({ approvals: [] });
+    await expect(turn).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
+    expect(ran).toEqual([]);
+  });
+
   it("[I2] keeps others off: a further turn is refused until it is answered or interrupted", async () => {
     const { runtime, ran } = setUp([CALLS, { text: "Hello again." }]);
     const going = runtime.createSession("Go.", ELSEWHERE);

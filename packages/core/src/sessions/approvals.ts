@@ -18,7 +18,7 @@ import type { Redact } from "../turn/redact.ts";
 import { closeCalls, INTERRUPTED } from "../turn/tool-batch.ts";
 import { closeWaiting, type TurnOutcome } from "../turn/turn-end.ts";
 import type { Delivery } from "./event-queue.ts";
-import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+import { appendEntries, isBusy, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { readEvents } from "./subscriptions.ts";
 import { walkRows } from "./walk-rows.ts";
 
@@ -75,17 +75,22 @@ export function createApprovals(parts: ApprovalParts): Approvals {
 
   const answerApproval = async (given: Given, call: Answering) => {
     const session = await live.findFresh(given.session_id);
-    // The approval is reported before the process that asked releases the session.
-    for (let waitedMs = 0; ; waitedMs += STEP_MS) {
+    return whenReleased(session, async () => {
       requireOpen(session.state, given.approval_id);
+      return answer(session, given, call);
+    });
+  };
+
+  /** Repeats what finds the session busy: an approval is reported before the process that asked releases the session. */
+  const whenReleased = async <T>(session: LiveSession, attempt: () => Promise<T>): Promise<T> => {
+    for (let waitedMs = 0; ; waitedMs += STEP_MS) {
       try {
-        return await answer(session, given, call);
+        return await attempt();
       } catch (thrown) {
-        const isBusy = thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY";
-        if (!isBusy || waitedMs >= LETTING_GO_MS_MAX) throw thrown;
+        if (!isBusy(thrown) || waitedMs >= LETTING_GO_MS_MAX) throw thrown;
       }
       await clock.sleep(STEP_MS, new AbortController().signal);
-      if (!session.isRunning) await live.refresh(session);
+      await live.refresh(session);
     }
   };
 
@@ -175,7 +180,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     let wasHeld = true;
     try {
       for (;;) {
-        if (!session.isRunning) await live.refresh(session);
+        await live.refresh(session);
         await catchUp();
         const seq = typeof turn === "number" ? turn : turn();
         const over = seq === undefined ? undefined : await resultOf(store, session, seq);
@@ -217,7 +222,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     try {
       await locked.run(session, call, async (signal) => (isReady() ? parts.resume(session, signal) : undefined));
     } catch (thrown) {
-      if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;
+      if (!isBusy(thrown)) throw thrown;
     }
   };
 
@@ -250,7 +255,6 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     },
     giveUp: async (session) => {
       const { state } = session;
-      if (!isWaiting(state) && state.pending.length === 0) return;
       const close = async (): Promise<void> => {
         if (isWaiting(state)) {
           const sentence = "not run: the turn was interrupted before anybody said whether it may";
@@ -260,10 +264,13 @@ export function createApprovals(parts: ApprovalParts): Approvals {
           await appendEntries(store.log, session, () => [closeCalls(openCalls, INTERRUPTED, clock, heldResults)]);
         }
       };
-      await locked.run(session, {}, close).catch(async (thrown: unknown) => {
-        if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;
-        // An answer has just arrived: then there is a turn to interrupt.
-        await store.locks.interrupt(session.state.sessionId);
+      await whenReleased(session, async () => {
+        if (!isWaiting(state) && state.pending.length === 0) return;
+        await locked.run(session, {}, close).catch(async (thrown: unknown) => {
+          // An answer may just have arrived: then there is a turn to interrupt.
+          if (isBusy(thrown)) await store.locks.interrupt(state.sessionId);
+          throw thrown;
+        });
       });
     },
   };

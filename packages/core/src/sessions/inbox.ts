@@ -19,7 +19,7 @@ import {
 } from "../state/session-state.ts";
 import { contentText } from "../turn/tokens.ts";
 import type { TurnEvents } from "./approvals.ts";
-import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+import { appendEntries, isBusy, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 
 interface InboxParts {
   readonly store: Store;
@@ -105,7 +105,7 @@ export function createInbox(parts: InboxParts): Inbox {
         await store.locks.note?.(sessionId, note);
         await clock.sleep(NOTE_MS, parts.ending);
         if (parts.ending.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the runtime closes");
-        if (!session.isRunning) await live.refresh(session);
+        await live.refresh(session);
         if (isThere()) return;
       }
     } finally {
@@ -156,7 +156,7 @@ export function createInbox(parts: InboxParts): Inbox {
     let wasHeld = true;
     try {
       for (;;) {
-        if (!session.isRunning) await live.refresh(session);
+        await live.refresh(session);
         const seq = state.messages.get(id);
         if (seq === -1) throw new RuntimeError("REQUEST_CANCELLED", `message ${id} was removed from the inbox`);
         if (seq !== undefined && seq > 0) return seq;
@@ -262,10 +262,6 @@ function describe({ body, seq: _ }: QueuedMessage): InboxMessage {
 function isErased({ message }: EntryBodyOf<"message_queued">): boolean {
   const text = message.role === "user" ? contentText(message.content) : (message.body ?? "");
   return [FORGOTTEN, FORGOTTEN_SHORT, FORGOTTEN_SHORTER].includes(text);
-}
-
-export function isBusy(thrown: unknown): boolean {
-  return thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY";
 }
 
 export function ignoreBusy(thrown: unknown): void {

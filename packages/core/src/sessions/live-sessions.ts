@@ -110,7 +110,7 @@ export function createLiveSessions(
     find,
     findFresh: async (sessionId) => {
       const session = await find(sessionId);
-      if (!session.isRunning) await refresh(session);
+      await refresh(session);
       return session;
     },
     refresh,
@@ -292,6 +292,10 @@ export interface LockedWork {
   stop(leavesTurns: boolean): Promise<void>;
 }
 
+export function isBusy(thrown: unknown): boolean {
+  return thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY";
+}
+
 const STOP_MS_MAX = 5_000;
 
 /** What the holder of a session does besides its work. */
@@ -313,10 +317,8 @@ export function createLockedWork(
     const { sessionId } = session.state;
     // The lock may have expired while this process stood still, and its turn is still running.
     if (session.isRunning) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
-    // Stores whose holds do not say it are asked before; the last holder may still end in between.
-    const isLeft = isUnfinished(session.state) && (await locks.isAbandoned?.(sessionId)) === true;
     const hold = await locks.hold(sessionId);
-    const wasAbandoned = isLeft || hold.wasAbandoned === true;
+    const { wasAbandoned = false } = hold;
     hold.onNote?.((note) => void parts.accept(session, note).catch(noted));
     return held(session, { hold, call, wasAbandoned }, async (signal) => {
       await live.refresh(session, true);

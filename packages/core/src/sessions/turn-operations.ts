@@ -24,11 +24,12 @@ import type { WAITING } from "../turn/turn.ts";
 import { resultOf } from "./approvals.ts";
 import { historyBodies } from "./fork.ts";
 import { overrideHooks, runSessionHooks } from "./hooks.ts";
-import { type Inbox, isBusy, type NewMessage } from "./inbox.ts";
+import type { Inbox, NewMessage } from "./inbox.ts";
 import {
   appendEntries,
   beginSession,
   giveTools,
+  isBusy,
   type LiveSession,
   type LiveSessions,
   type LockedWork,
