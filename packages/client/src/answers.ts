@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { ERRORS, type ErrorCode, hasCode, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { CONTRACT_VERSION } from "@rkat/core/contract/wire/version";
 import type { Dispatch } from "@rkat/core/runtime/dispatch";
@@ -69,7 +69,7 @@ export async function lastSeq(dispatch: Dispatch, session_id: string): Promise<n
   try {
     return (await dispatch("readEventCursor", { scope: { type: "session", session_id } })).cursor.sequence;
   } catch (thrown) {
-    if (thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED") return undefined;
+    if (hasCode(thrown, "SESSION_PERSISTENCE_DISABLED")) return undefined;
     throw thrown;
   }
 }

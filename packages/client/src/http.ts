@@ -1,4 +1,4 @@
-import { asRuntimeError, ERRORS, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, ERRORS, hasCode, RuntimeError } from "@rkat/core/contract/error";
 import type { OperationName } from "@rkat/core/contract/operations";
 import { WIRE_TABLE } from "@rkat/core/contract/wire/wire-table";
 import type { CallContext, Dispatch } from "@rkat/core/runtime/dispatch";
@@ -66,7 +66,7 @@ export async function openHttp(options: HttpOptions): Promise<Runtime> {
 }
 
 function isBroken(thrown: unknown): boolean {
-  return thrown instanceof RuntimeError && thrown.code === "AGENT_ERROR" && thrown.cause !== undefined;
+  return hasCode(thrown, "AGENT_ERROR") && thrown.cause !== undefined;
 }
 
 function toolsRefused(): RuntimeError {

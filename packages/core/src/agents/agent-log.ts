@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type AgentRow, foldAgent } from "../agent-memory/tiers.ts";
 import type { AgentEntryBody, AgentEntryBodyOf } from "../contract/agent.ts";
 import type { Entry } from "../contract/entry.ts";
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { hasCode, messageOf } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Hold, SessionLocks, Store } from "../ports/store.ts";
 import type { Vault, VaultMemory, VaultTexts } from "../ports/vault.ts";
@@ -138,7 +138,7 @@ export async function holdSoon(
     try {
       return await locks.hold(id);
     } catch (thrown) {
-      const isBusy = thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY";
+      const isBusy = hasCode(thrown, "SESSION_BUSY");
       if (!isBusy || attempt === triesMax) throw thrown;
       await clock.sleep(HOLD_WAIT_MS, signal);
     }

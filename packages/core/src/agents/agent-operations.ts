@@ -1,4 +1,4 @@
-import { invalid, RuntimeError } from "../contract/error.ts";
+import { hasCode, invalid } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { OpenTelemetry } from "../ports/telemetry.ts";
@@ -125,7 +125,7 @@ async function summariserOf(
     throw invalid(`agent_memory.profile is "${profile}"; ${instead} under [profiles]`);
   }
   const model = await models.resolve(undefined, undefined).catch((thrown) => {
-    if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return undefined;
+    if (hasCode(thrown, "INVALID_PARAMS")) return undefined;
     throw thrown;
   });
   return model?.provider === "offline" ? undefined : model;

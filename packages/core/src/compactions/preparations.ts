@@ -1,6 +1,6 @@
 import type { Compacting } from "../compaction/prepare.ts";
 import type { EntryBody } from "../contract/entry.ts";
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { hasCode, messageOf } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
@@ -219,7 +219,7 @@ async function record(
     try {
       return await (session.isRunning ? append() : locked.brief(session, append));
     } catch (thrown) {
-      if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;
+      if (!hasCode(thrown, "SESSION_BUSY")) throw thrown;
     }
     await clock.sleep(Math.min(RECORD_WAIT_MS * 2 ** attempt, RECORD_WAIT_MS_MAX), never);
   }

@@ -211,6 +211,10 @@ export class RuntimeError extends Error {
   }
 }
 
+export function hasCode(thrown: unknown, code: ErrorCode): thrown is RuntimeError {
+  return thrown instanceof RuntimeError && thrown.code === code;
+}
+
 /** The error of a wrong input; the sentence names the input and the fix. */
 export function invalid(message: string, cause?: unknown): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", message, { cause });

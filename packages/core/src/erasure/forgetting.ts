@@ -1,5 +1,5 @@
 import { agentId, holdSoon } from "../agents/agent-log.ts";
-import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
+import { hasCode, invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import type { Forget, ForgetReceipt, ForgetResult, PruneResult } from "../contract/forget.ts";
 import { spellDuration } from "../contract/input.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -301,7 +301,7 @@ async function holdTargets(
 }
 
 function refuseRunning(cause: unknown, id: string): never {
-  const isBusy = cause instanceof RuntimeError && cause.code === "SESSION_BUSY";
+  const isBusy = hasCode(cause, "SESSION_BUSY");
   const message = `schedule ${id} is running; pause it, and try again when its run has ended`;
   throw isBusy ? new RuntimeError("SESSION_BUSY", message, { cause }) : cause;
 }
@@ -309,7 +309,7 @@ function refuseRunning(cause: unknown, id: string): never {
 /** The lock of this id; undefined while another process holds it. */
 export function holdIfFree(locks: SessionLocks, id: string): Promise<Hold | undefined> {
   return locks.hold(id).catch((thrown) => {
-    if (thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY") return undefined;
+    if (hasCode(thrown, "SESSION_BUSY")) return undefined;
     throw thrown;
   });
 }

@@ -1,6 +1,6 @@
 import { readSections } from "../compaction/shown-messages.ts";
 import { FORGOTTEN } from "../contract/compaction.ts";
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { hasCode, messageOf } from "../contract/error.ts";
 import type { MemoryStatusReport } from "../contract/memory.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
@@ -204,7 +204,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         isUnsearchable = false;
         return recalled;
       } catch (thrown) {
-        if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_STORE_ERROR") throw thrown;
+        if (!hasCode(thrown, "SESSION_STORE_ERROR")) throw thrown;
         indexing.lookAnew();
         await takeInAll();
         return await ask(query, options).catch((stillThrown) => {

@@ -1,5 +1,5 @@
 import { questionIn } from "../contract/describe-event.ts";
-import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
+import { type ErrorCode, hasCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEventOf } from "../contract/event.ts";
 import { defined } from "../contract/json.ts";
 import type { OPERATIONS, OperationName, OperationOutput } from "../contract/operations.ts";
@@ -188,7 +188,7 @@ function createApprover(dispatch: Dispatch, onApproval: OnApproval, { listener, 
 }
 
 function unusable(word: unknown, thrown: unknown): unknown {
-  if (!(thrown instanceof RuntimeError) || thrown.code !== "INVALID_PARAMS") return thrown;
+  if (!hasCode(thrown, "INVALID_PARAMS")) return thrown;
   const shown = typeof word === "object" ? "an answer that cannot be used" : String(word);
   return new RuntimeError("INVALID_PARAMS", `onApproval returned ${shown}: ${thrown.message}; ${ANSWERS}`);
 }

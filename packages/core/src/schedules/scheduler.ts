@@ -1,4 +1,4 @@
-import { type ErrorCode, messageOf, RuntimeError, STORE_AWAY } from "../contract/error.ts";
+import { hasCode, messageOf, STORE_AWAY } from "../contract/error.ts";
 import type { RunResult } from "../contract/session.ts";
 import type { OccurrenceEnd, ScheduleSpec } from "../contract/wire/schedule.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -70,7 +70,7 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
 
   const track = (id: string, running: Promise<unknown>): void => {
     const failed = (thrown: unknown): void => {
-      if (isCode(thrown, "SESSION_BUSY") || stopping.signal.aborted) return;
+      if (hasCode(thrown, "SESSION_BUSY") || stopping.signal.aborted) return;
       parts.warn(`schedule ${id} could not be run: ${messageOf(thrown)}`);
     };
     const ended: Promise<void> = running.then(() => {}, failed).finally(() => work.delete(ended));
@@ -167,7 +167,7 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
       try {
         return completed(await runTarget(dispatch, { id: row.session_id, spec, open, call }));
       } catch (thrown) {
-        if (isAway(thrown) || (isCode(thrown, "SESSION_BUSY") && WAITING.has(spec.overlap_policy))) {
+        if (isAway(thrown) || (hasCode(thrown, "SESSION_BUSY") && WAITING.has(spec.overlap_policy))) {
           if (spec.overlap_policy === "interrupt" && "session_id" in spec.target && !isAway(thrown))
             await dispatch("interruptTurn", { session_id: spec.target.session_id }, call).catch(() => {});
           await clock.sleep(LOOK_MS, signal);
@@ -331,21 +331,17 @@ function failed(thrown: unknown, { target, missing_target_policy }: ScheduleSpec
     failure_detail: `${why}${messageOf(thrown)}`.slice(0, DETAIL_CHARS_MAX),
     ...("session_id" in target ? { session_id: target.session_id } : {}),
   };
-  if (isCode(thrown, "SESSION_NOT_FOUND"))
+  if (hasCode(thrown, "SESSION_NOT_FOUND"))
     return {
       phase: missing_target_policy === "skip" ? "skipped" : "misfired",
       failure_class: "target_missing",
       ...end,
     };
-  if (isCode(thrown, "SESSION_BUSY")) return { phase: "skipped", failure_class: "target_busy", ...end };
-  const failure_class = isCode(thrown, "INTERNAL_ERROR") ? "internal_error" : "runtime_rejected";
+  if (hasCode(thrown, "SESSION_BUSY")) return { phase: "skipped", failure_class: "target_busy", ...end };
+  const failure_class = hasCode(thrown, "INTERNAL_ERROR") ? "internal_error" : "runtime_rejected";
   return { phase: "delivery_failed", failure_class, ...end };
 }
 
-function isCode(thrown: unknown, code: ErrorCode): boolean {
-  return thrown instanceof RuntimeError && thrown.code === code;
-}
-
 function isAway(thrown: unknown): boolean {
-  return isCode(thrown, "SESSION_STORE_ERROR") && JSON.stringify(Object(thrown).details ?? "").includes(STORE_AWAY);
+  return hasCode(thrown, "SESSION_STORE_ERROR") && JSON.stringify(Object(thrown).details ?? "").includes(STORE_AWAY);
 }

@@ -1,6 +1,6 @@
 import type { Caller } from "../contract/caller.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
-import { invalid, RuntimeError } from "../contract/error.ts";
+import { hasCode, invalid, RuntimeError } from "../contract/error.ts";
 import { defined, isRecord } from "../contract/json.ts";
 import type { PendingCall, ToolUseBlock } from "../contract/message.ts";
 import type { OperationInput, OperationOutput } from "../contract/operations.ts";
@@ -18,7 +18,7 @@ import type { Redact } from "../turn/redact.ts";
 import { closeCalls, INTERRUPTED } from "../turn/tool-batch.ts";
 import { closeWaiting, type TurnOutcome } from "../turn/turn-end.ts";
 import type { Delivery } from "./event-queue.ts";
-import { appendEntries, isBusy, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { readEvents } from "./subscriptions.ts";
 import { walkRows } from "./walk-rows.ts";
 
@@ -87,7 +87,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       try {
         return await attempt();
       } catch (thrown) {
-        if (!isBusy(thrown) || waitedMs >= LETTING_GO_MS_MAX) throw thrown;
+        if (!hasCode(thrown, "SESSION_BUSY") || waitedMs >= LETTING_GO_MS_MAX) throw thrown;
       }
       await clock.sleep(STEP_MS, new AbortController().signal);
       await live.refresh(session);
@@ -222,7 +222,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     try {
       await locked.run(session, call, async (signal) => (isReady() ? parts.resume(session, signal) : undefined));
     } catch (thrown) {
-      if (!isBusy(thrown)) throw thrown;
+      if (!hasCode(thrown, "SESSION_BUSY")) throw thrown;
     }
   };
 
@@ -268,7 +268,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
         if (!isWaiting(state) && state.pending.length === 0) return;
         await locked.run(session, {}, close).catch(async (thrown: unknown) => {
           // An answer may just have arrived: then there is a turn to interrupt.
-          if (isBusy(thrown)) await store.locks.interrupt(state.sessionId);
+          if (hasCode(thrown, "SESSION_BUSY")) await store.locks.interrupt(state.sessionId);
           throw thrown;
         });
       });

@@ -1,6 +1,6 @@
 import { FORGOTTEN, FORGOTTEN_SHORT, FORGOTTEN_SHORTER } from "../contract/compaction.ts";
 import { EntryBody, type EntryBodyOf } from "../contract/entry.ts";
-import { asRuntimeError, type ErrorCode, invalid, RuntimeError } from "../contract/error.ts";
+import { asRuntimeError, type ErrorCode, hasCode, invalid, RuntimeError } from "../contract/error.ts";
 import { INBOX_MAX, type InboxSource } from "../contract/input.ts";
 import type { RunResult } from "../contract/session.ts";
 import type { InboxMessage } from "../contract/session-operations.ts";
@@ -19,7 +19,7 @@ import {
 } from "../state/session-state.ts";
 import { contentText } from "../turn/tokens.ts";
 import type { TurnEvents } from "./approvals.ts";
-import { appendEntries, isBusy, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 
 interface InboxParts {
   readonly store: Store;
@@ -98,7 +98,7 @@ export function createInbox(parts: InboxParts): Inbox {
         try {
           return await locked.brief(session, () => append(session, body));
         } catch (thrown) {
-          if (!isBusy(thrown) || waitedMs >= NOTE_MS_MAX) throw thrown;
+          if (!hasCode(thrown, "SESSION_BUSY") || waitedMs >= NOTE_MS_MAX) throw thrown;
         }
         const data = new TextEncoder().encode(JSON.stringify(body));
         note ??= await store.blobs.put({ mediaType: "application/json", data });
@@ -265,5 +265,5 @@ function isErased({ message }: EntryBodyOf<"message_queued">): boolean {
 }
 
 export function ignoreBusy(thrown: unknown): void {
-  if (!isBusy(thrown)) throw thrown;
+  if (!hasCode(thrown, "SESSION_BUSY")) throw thrown;
 }

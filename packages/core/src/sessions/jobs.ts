@@ -1,5 +1,5 @@
 import type { CommandReport, EntryBody, EntryBodyOf, JobEnd, TurnSetup } from "../contract/entry.ts";
-import { invalid, RuntimeError } from "../contract/error.ts";
+import { hasCode, invalid, RuntimeError } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { JobLook, JobProcesses, JobReport, JobSummary, SessionJobs } from "../ports/jobs.ts";
 import type { Store } from "../ports/store.ts";
@@ -234,7 +234,7 @@ function createFollowing({ store, clock, live, processes, outlives }: JobParts, 
     else if (seen?.state !== "ended" && now < job.atMs) return;
     job.atMs = now + REFRESH_MS;
     const session = await live.findFresh(sessionId).catch((thrown: unknown) => {
-      if (thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND") return undefined;
+      if (hasCode(thrown, "SESSION_NOT_FOUND")) return undefined;
       throw thrown;
     });
     if (session?.state.archived === true) {

@@ -292,10 +292,6 @@ export interface LockedWork {
   stop(leavesTurns: boolean): Promise<void>;
 }
 
-export function isBusy(thrown: unknown): boolean {
-  return thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY";
-}
-
 const STOP_MS_MAX = 5_000;
 
 /** What the holder of a session does besides its work. */

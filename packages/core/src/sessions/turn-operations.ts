@@ -3,7 +3,7 @@ import type { Preparations } from "../compactions/preparations.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { Capability, ModelsCatalog } from "../contract/capability.ts";
 import type { EntryBodyOf, TurnSetup } from "../contract/entry.ts";
-import { invalid, RuntimeError } from "../contract/error.ts";
+import { hasCode, invalid, RuntimeError } from "../contract/error.ts";
 import { defined } from "../contract/json.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
@@ -29,7 +29,6 @@ import {
   appendEntries,
   beginSession,
   giveTools,
-  isBusy,
   type LiveSession,
   type LiveSessions,
   type LockedWork,
@@ -199,7 +198,7 @@ export function createTurnOperations(
         return turnOf(session, input, { call, request })(signal);
       });
     } catch (thrown) {
-      if (hasBegun || !isBusy(thrown)) throw thrown;
+      if (hasBegun || !hasCode(thrown, "SESSION_BUSY")) throw thrown;
     }
     const message = await queuedOf(session, input, { call, request, when_busy });
     await inbox().enqueue(session, message);
@@ -330,7 +329,7 @@ function offeredMemory({ offersMemory }: CallContext, { presets, ceiling }: Sess
 }
 
 function ignoreMissing(thrown: unknown): undefined {
-  if (thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND") return undefined;
+  if (hasCode(thrown, "SESSION_NOT_FOUND")) return undefined;
   throw thrown;
 }
 

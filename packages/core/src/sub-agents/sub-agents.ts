@@ -1,4 +1,4 @@
-import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
+import { hasCode, invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent, Usage } from "../contract/event.ts";
 import type { RunResult, SessionSettings } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -355,7 +355,7 @@ async function endOfTask(running: Promise<RunResult>): Promise<TaskEnd> {
   try {
     return endOf(await running);
   } catch (thrown) {
-    const isInterrupted = thrown instanceof RuntimeError && thrown.code === "REQUEST_CANCELLED";
+    const isInterrupted = hasCode(thrown, "REQUEST_CANCELLED");
     if (!isInterrupted) return { status: "failed", text: "", problem: messageOf(thrown) };
     return {
       status: "interrupted",
@@ -431,7 +431,7 @@ function createSettling(parts: SettlingParts): Settling {
   /** The outcome of a task whose process ended; its own sub-agents' tasks end first, since their usage counts. */
   const useOf = async (parentId: string, childId: string, fromSeq: number): Promise<TaskUse> => {
     const child = await live.findFresh(childId).catch((thrown: unknown) => {
-      if (thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND") return undefined;
+      if (hasCode(thrown, "SESSION_NOT_FOUND")) return undefined;
       throw thrown;
     });
     // An imported copy of the parent does not own the child and did not pay for it.

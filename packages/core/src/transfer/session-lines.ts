@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { RuntimeError } from "../contract/error.ts";
+import { hasCode, type RuntimeError } from "../contract/error.ts";
 import { invalidInput } from "../contract/input.ts";
 import type { OperationOutput } from "../contract/operations.ts";
 import { PortableBlob, PortableEnd, PortableEntry, PortableHeader, portableHeader } from "../contract/portable.ts";
@@ -75,7 +75,7 @@ async function blobOf({ dispatch, session_id: blob_id, signal }: Reading): Promi
     const { media_type, data } = await dispatch("readBlob", { blob_id }, { signal });
     return { blob_id, media_type, data };
   } catch (thrown) {
-    if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return undefined;
+    if (hasCode(thrown, "INVALID_PARAMS")) return undefined;
     throw thrown;
   }
 }
@@ -216,7 +216,7 @@ async function* keptEntries(reading: Reading): AsyncGenerator<PortableEntry, und
   try {
     for await (const page of logPages(reading)) yield* page.entries;
   } catch (thrown) {
-    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND")) throw thrown;
+    if (!hasCode(thrown, "SESSION_NOT_FOUND")) throw thrown;
   }
 }
 

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { AgentRow } from "../agent-memory/tiers.ts";
 import type { AgentEntryBody } from "../contract/agent.ts";
 import type { Entry } from "../contract/entry.ts";
-import { invalid, messageOf, RuntimeError } from "../contract/error.ts";
+import { hasCode, invalid, messageOf, RuntimeError } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { BlobStore, ConfigStore, KeptLayer, LogRow, SessionStore, Store } from "../ports/store.ts";
 import type { ScheduleHome } from "../schedules/schedule-row.ts";
@@ -473,8 +473,8 @@ async function fill<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, 
       await hold.release();
     }
   } catch (error) {
-    if (error instanceof RuntimeError && error.code === "SESSION_BUSY") return false;
-    if (error instanceof RuntimeError && error.code === "PAYLOAD_TOO_LARGE")
+    if (hasCode(error, "SESSION_BUSY")) return false;
+    if (hasCode(error, "PAYLOAD_TOO_LARGE"))
       throw new Faulty(`${noun} ${id}: ${to.name} does not take it: ${error.message}`, { cause: error });
     throw error;
   }

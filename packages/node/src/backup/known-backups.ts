@@ -1,7 +1,7 @@
 import { hash, randomUUID } from "node:crypto";
 import { existsSync, linkSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { hasCode, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import { type BackupAt, BackupNote } from "@rkat/core/contract/portable";
 import { entriesIn, isAbsent, replaceFile } from "../log/whole-file.ts";
 import { manifestOf } from "./backup-reader.ts";
@@ -34,7 +34,7 @@ function lookAt({ place, at_ms, begun_ms }: BackupNote, store: string | undefine
     // The older of the two, since it may have been put back from elsewhere.
     return { place, at_ms: Math.min(at_ms, manifest.at_ms), state: isStopped ? "unfinished" : "there" };
   } catch (error) {
-    if (!(error instanceof RuntimeError && error.code === "INVALID_PARAMS") && !isAbsent(error))
+    if (!hasCode(error, "INVALID_PARAMS") && !isAbsent(error))
       return { place, at_ms, state: "unreadable", why: messageOf(error) };
     return isStopped
       ? { place, at_ms, state: "unfinished" }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { EntryBody } from "@rkat/core/contract/entry";
-import { messageOf, RuntimeError } from "@rkat/core/contract/error";
+import { hasCode, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { LogRow, RowQuery, Store } from "@rkat/core/ports/store";
 import { type FileCalls, nodeFileCalls, refuseLinks } from "./file-calls.ts";
 import { type ProjectionParts, projectSession } from "./session-files.ts";
@@ -173,7 +173,7 @@ function createJob(): Job {
 }
 
 function asFailure(sessionId: string, cause: unknown): RuntimeError {
-  if (cause instanceof RuntimeError && cause.code === "INVALID_PARAMS") return cause;
+  if (hasCode(cause, "INVALID_PARAMS")) return cause;
   const why = cause instanceof Error ? cause.message : String(cause);
   const message = `the files of session ${sessionId} lag behind its log until its next turn: ${why}`;
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause });

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { invalid, RuntimeError } from "@rkat/core/contract/error";
+import { hasCode, invalid } from "@rkat/core/contract/error";
 import type { Message } from "@rkat/core/contract/message";
 import type { SessionSummary } from "@rkat/core/contract/session-info";
 import type { Runtime } from "@rkat/core/create-runtime";
@@ -174,7 +174,7 @@ async function messagesOf(runtime: Runtime, session_id: string, signal: AbortSig
       return (await dispatch("readBlob", { blob_id }, { signal })).data;
     } catch (thrown) {
       // A blob that is gone is named instead.
-      if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return undefined;
+      if (hasCode(thrown, "INVALID_PARAMS")) return undefined;
       throw thrown;
     }
   };

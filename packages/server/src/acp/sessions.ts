@@ -7,7 +7,7 @@ import type {
   SessionUpdate,
 } from "@agentclientprotocol/sdk";
 import type { ModelsCatalog } from "@rkat/core/contract/capability";
-import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, hasCode, invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { Content } from "@rkat/core/contract/message";
 import type { SessionHistory } from "@rkat/core/contract/session-info";
 import type { McpServerConfig } from "@rkat/core/ports/tool";
@@ -258,7 +258,7 @@ async function readBlob({ dispatch }: Folder["runtime"], blob_id: string) {
     return { mediaType, data: Buffer.from(data, "base64") };
   } catch (thrown) {
     // One that is no longer kept is named instead.
-    if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return undefined;
+    if (hasCode(thrown, "INVALID_PARAMS")) return undefined;
     throw thrown;
   }
 }
@@ -269,7 +269,7 @@ async function readCompactions({ id, folder }: OpenSession) {
     const { compactions } = await folder.runtime.dispatch("listCompactions", { session_id: id });
     return compactions.filter(({ undone }) => !undone);
   } catch (thrown) {
-    if (thrown instanceof RuntimeError && thrown.code === "SESSION_COMPACTION_DISABLED") return [];
+    if (hasCode(thrown, "SESSION_COMPACTION_DISABLED")) return [];
     throw thrown;
   }
 }

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Audited, Caller } from "@rkat/core/contract/caller";
-import { asRuntimeError, type ErrorCode, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, type ErrorCode, hasCode, RuntimeError } from "@rkat/core/contract/error";
 import { spellDuration } from "@rkat/core/contract/input";
 import { isRecord } from "@rkat/core/contract/json";
 import { OPERATIONS, type OperationName } from "@rkat/core/contract/operations";
@@ -175,7 +175,7 @@ export async function takeBack(dispatch: Dispatch, session_id: string): Promise<
     await dispatch("archiveSession", { session_id });
   } catch (thrown) {
     // Without a store the session ends with the process anyway.
-    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED")) throw thrown;
+    if (!hasCode(thrown, "SESSION_PERSISTENCE_DISABLED")) throw thrown;
   }
 }
 
@@ -187,7 +187,7 @@ export async function furtherTurn(dispatch: Dispatch, input: unknown, call: Call
   try {
     return await dispatch("startTurn", input, call);
   } catch (thrown) {
-    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND")) throw thrown;
+    if (!hasCode(thrown, "SESSION_NOT_FOUND")) throw thrown;
     return dispatch("resumeSession", input, call);
   }
 }

@@ -1,4 +1,4 @@
-import { RuntimeError } from "@rkat/core/contract/error";
+import { hasCode, type RuntimeError } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import type { SessionHistory, SessionInfo } from "@rkat/core/contract/session-info";
 import type { Delivery } from "@rkat/core/sessions/event-queue";
@@ -72,7 +72,7 @@ export async function readOpen(
     const session = await dispatch("readSession", { session_id });
     if (session.state !== "archived") return session;
   } catch (thrown) {
-    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND")) throw thrown;
+    if (!hasCode(thrown, "SESSION_NOT_FOUND")) throw thrown;
   }
   throw missing;
 }

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, hasCode, invalid } from "@rkat/core/contract/error";
 import { OpenStream, parseParams } from "@rkat/core/contract/wire/requests";
 import type { Clock } from "@rkat/core/ports/clock";
 import { createEventQueue, type Delivery, type Listener } from "@rkat/core/sessions/event-queue";
@@ -118,7 +118,7 @@ async function place(
     }
     return { loaded: { session_id, message_count }, after: { after: asked ?? cursor.sequence } };
   } catch (thrown) {
-    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED")) throw thrown;
+    if (!hasCode(thrown, "SESSION_PERSISTENCE_DISABLED")) throw thrown;
     // Without a store a session is in this process or nowhere, and its messages are not counted.
     return { loaded: { session_id }, after: asked === undefined ? {} : { after: asked } };
   }

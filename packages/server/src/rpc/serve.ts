@@ -1,4 +1,4 @@
-import { asRuntimeError, invalid, RuntimeError } from "@rkat/core/contract/error";
+import { asRuntimeError, hasCode, invalid, RuntimeError } from "@rkat/core/contract/error";
 import { isRecord } from "@rkat/core/contract/json";
 import { CloseStream, OpenStream, parseParams } from "@rkat/core/contract/wire/requests";
 import type { Runtime } from "@rkat/core/runtime/runtime-calls";
@@ -250,7 +250,7 @@ async function lastSeq(runtime: StreamParts["runtime"], session_id: string): Pro
     return { after: cursor.sequence };
   } catch (thrown) {
     // Without a store nothing has to be read before listening, so nothing can slip by.
-    if (thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED") return {};
+    if (hasCode(thrown, "SESSION_PERSISTENCE_DISABLED")) return {};
     throw thrown;
   }
 }
