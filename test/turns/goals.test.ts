@@ -162,7 +162,7 @@ describe("a goal", () => {
     await refused({ maxCost: 1 }).toThrow("goal.maxCost: no price of");
     await refused({}, { hooksOverride: {} }).toThrow("hooksOverride: leave it out");
     const secret = { until: { command: "curl -H sk-proj-abcdefghijklmnopqrstuvwxyz123456" } };
-    await refused(secret).toThrow("goal.until: it contains a secret");
+    await refused(secret).toThrow("goal.until.command: it contains a secret");
     expect(await goalBodies(shared, session.id)).toEqual([]);
     const checked = Promise.withResolvers<void>();
     const going = Promise.withResolvers<void>();
