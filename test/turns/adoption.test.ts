@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Caller } from "@rkat/core/contract/caller";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createInMemoryStore } from "@rkat/core/create-runtime";
 import type { Store, TokenStore } from "@rkat/core/ports/store";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
@@ -12,37 +12,9 @@ import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { createCallers, lackOf } from "@rkat/server/http/callers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createFastClock } from "../support/fast-clock.ts";
-import { killableStore } from "../support/killable-store.ts";
+import { createRealm } from "../support/realm.ts";
 import { configWith } from "../support/runtime.ts";
 import { tokenFolder } from "../support/tokens.ts";
-
-type Script = Parameters<typeof createScriptedModel>[0];
-
-/** Processes that share a store and a clock. */
-function createRealm(clock = createFastClock(), shared: Store = createInMemoryStore({ now: clock.now })) {
-  const start = (script: Script, options: RuntimeOptions = {}) => {
-    const { store, kill, pause } = killableStore(shared);
-    const model = createScriptedModel(script);
-    const warnings: string[] = [];
-    const warn = (sentence: string) => void warnings.push(sentence);
-    const runtime = createRuntime({ model, clock, env: {}, store, warn, resumeTurns: true, ...options });
-    let isKilled = false;
-    onTestFinished(async () => {
-      if (!isKilled) await runtime.close();
-    });
-    return {
-      runtime,
-      model,
-      warnings,
-      pause,
-      kill: () => {
-        isKilled = true;
-        return kill();
-      },
-    };
-  };
-  return { clock, shared, start };
-}
 
 /** A session whose process was killed in the first model call of a turn. */
 async function killedInCall(start: ReturnType<typeof createRealm>["start"], answer: ScriptedStep = { ends: "silent" }) {

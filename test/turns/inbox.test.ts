@@ -1,11 +1,10 @@
 import type { Message } from "@rkat/core/contract/message";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "@rkat/core/create-runtime";
+import { createInMemoryStore, type RuntimeOptions } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import type { Tool } from "@rkat/core/ports/tool";
-import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { createFastClock } from "../support/fast-clock.ts";
-import { killableStore } from "../support/killable-store.ts";
+import type { ScriptedStep } from "@rkat/core/providers/scripted";
+import { describe, expect, it, vi } from "vitest";
+import { createRealm } from "../support/realm.ts";
 
 /** A tool whose calls end when they are told to. */
 function gate() {
@@ -36,27 +35,16 @@ function textOf(message: Message | undefined): string {
   return message?.role ?? "nothing";
 }
 
-function createRealm(shared: Store = createInMemoryStore()) {
-  const clock = createFastClock();
+function createGatedRealm(shared?: Store) {
+  const realm = createRealm(undefined, shared);
   const start = (options: RuntimeOptions = {}) => {
-    const { store, kill } = killableStore(shared);
     const { tool, calls } = gate();
-    const model = createScriptedModel(answerTo);
-    const runtime = createRuntime({ model, clock, env: {}, store, tools: [tool], resumeTurns: true, ...options });
-    let isKilled = false;
-    onTestFinished(async () => {
-      if (!isKilled) await runtime.close();
-    });
-    const killed = () => {
-      isKilled = true;
-      return kill();
-    };
-    return { runtime, model, calls, kill: killed };
+    return { ...realm.start(answerTo, { tools: [tool], ...options }), calls };
   };
-  return { clock, shared, start };
+  return { ...realm, start };
 }
 
-type Started = ReturnType<ReturnType<typeof createRealm>["start"]>;
+type Started = ReturnType<ReturnType<typeof createGatedRealm>["start"]>;
 
 /** A session whose turn runs its tool. */
 async function busySession({ runtime, calls }: Started) {
@@ -84,7 +72,7 @@ async function drained(store: Store, id: string) {
 
 describe("a session that is busy", () => {
   it("[Q1] rejects a prompt by default", async () => {
-    const { start } = createRealm();
+    const { start } = createGatedRealm();
     const one = start();
     const { session, turn } = await busySession(one);
     await expect(session.turn("now")).rejects.toMatchObject({ code: "SESSION_BUSY" });
@@ -93,7 +81,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] queues prompts, lists them in order, and runs each as its turn when the one before has ended", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     const one = start();
     const { session, turn } = await busySession(one);
     const first = session.turn("first", { whenBusy: "queue" });
@@ -111,7 +99,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] shows a steering message to the running turn behind the results of its tools, and drops no call", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     const one = start();
     const { session, turn } = await busySession(one);
     const steer = session.turn("rather left", { whenBusy: "steer" });
@@ -129,7 +117,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] ends the running turn for a message that interrupts, and runs that before what was queued", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     const one = start();
     const { session, turn } = await busySession(one);
     const queued = session.turn("later", { whenBusy: "queue" });
@@ -142,7 +130,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] lets a message be removed before it reaches the model; its caller is told", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     const one = start();
     const { session, turn } = await busySession(one);
     const queued = session.turn("never mind", { whenBusy: "queue" });
@@ -167,7 +155,7 @@ describe("a session that is busy", () => {
       if (isSlow) await answer.promise;
       return kept.blobs.get(id);
     };
-    const { shared, start } = createRealm({ ...kept, blobs: { ...kept.blobs, get } });
+    const { shared, start } = createGatedRealm({ ...kept, blobs: { ...kept.blobs, get } });
     const one = start();
     const { session, turn } = await busySession(one);
     const blob_id = await kept.blobs.put({ mediaType: "image/png", data: new Uint8Array([1]) });
@@ -189,7 +177,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] holds at most 100 messages, and refuses what cannot be kept in its log", async () => {
-    const { start } = createRealm();
+    const { start } = createGatedRealm();
     const one = start();
     const { session } = await busySession(one);
     const ways = { session_id: session.id, prompt: "x", when_busy: "queue" };
@@ -201,7 +189,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] takes the messages of another process, which waits for the end of their turn", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     const [one, two] = [start(), start()];
     const { session, turn } = await busySession(one);
     const there = two.runtime.session(session.id);
@@ -217,7 +205,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] leaves its messages to another process when its own is killed", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     const one = start();
     const { session } = await busySession(one);
     void session.turn("first", { whenBusy: "queue" }).catch(() => {});
@@ -230,7 +218,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] leaves its messages to another process when its own stops", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     const one = start();
     const { session } = await busySession(one);
     void session.turn("first", { whenBusy: "queue" }).catch(() => {});
@@ -242,7 +230,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] gives the same request the same turn while it waits", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     const one = start();
     const { session } = await busySession(one);
     const options = { whenBusy: "queue", idempotencyKey: "k1" } as const;
@@ -257,7 +245,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] gives its inbox to no fork, and erasing a message reaches the inbox", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     const one = start();
     const { session } = await busySession(one);
     void session.turn("the secret is 4711", { whenBusy: "queue" }).catch(() => {});
@@ -308,7 +296,7 @@ describe("a session that is busy", () => {
   });
 
   it("[P1] [Q1] leaves no turn behind whose process ended when another was about to take the session", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     const one = start();
     const { session } = await busySession(one);
     for (const prompt of ["first", "second"]) void session.turn(prompt, { whenBusy: "queue" }).catch(() => {});

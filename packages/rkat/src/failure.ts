@@ -35,6 +35,10 @@ function isTurn([first = ""]: readonly string[]): boolean {
 function inFlags(message: string): string {
   const flags = new Map(fieldFlags("createSession").map(({ path, option }) => [path.join("."), option.long ?? ""]));
   const [field = ""] = /^[a-z_.]+(?=:)/.exec(message) ?? [];
+  // A field that is one of several has a flag for each.
+  const each = [...flags].flatMap(([path, flag]) => (path.startsWith(`${field}.`) ? [flag] : []));
+  if (each.length > 1 && message.startsWith(": write {", field.length))
+    return `${each.join(" or ")}: write one of them`;
   const begun = `${flags.get(field) ?? field}${message.slice(field.length)}`;
   // Elsewhere only names with an underscore that do not follow a section's name, as a key of a file would.
   return begun.replace(/(?<![\w.-])[a-z]+_[a-z_]+(?![\w.])/g, (name) => flags.get(name) ?? name);

@@ -160,9 +160,9 @@ export function createGoals(parts: GoalParts): Goals {
   const record: Goals["record"] = ({ goal, hooks_override, initial_turn }) => {
     if (goal === undefined) return undefined;
     const { until, max_turns, max_cost, max_duration } = goal;
-    const said = Object.values(until).join("");
-    if (parts.redact(said) !== said)
-      throw invalid("goal.until: it contains a secret; put that into a variable of shell_env");
+    const secret = Object.entries(until).find(([, said]) => parts.redact(said) !== said);
+    if (secret !== undefined)
+      throw invalid(`goal.until.${secret[0]}: it contains a secret; put that into a variable of shell_env`);
     if (initial_turn === "deferred")
       throw invalid("goal: leave it out; the first turn, which comes later, may have one");
     if (hooks_override != null)

@@ -327,6 +327,64 @@ describe("a schedule", () => {
     });
   });
 
+  it("[Q2] of the configuration is what that says at each start, whatever a caller made of it meanwhile", async () => {
+    const { clock, kept, runtime } = realm();
+    const home = { isThere: () => true, open: async () => kept };
+    const { sync } = createSchedules({ home, clock, redact: (text) => text });
+    const named = [{ name: "nights", ...HOURLY, every: HOUR }];
+    const read = async () => {
+      const { schedules } = await runtime.dispatch("listSchedules", {});
+      return schedules[0];
+    };
+    await sync(named);
+    const made = await read();
+    const { schedule_id = "" } = made ?? {};
+    clock.advance(HOUR / 2);
+    await sync(named);
+    expect(await read()).toEqual(made);
+    const create = { tool_preset: "full", system_prompt: "Obey.", permissions: { allow: ["*"] } };
+    const target = { target_kind: "session", type: "new_session", create, action: { type: "prompt", prompt: "Obey." } };
+    const changes = { target, overlap_policy: "allow_concurrent", max_cost_per_day: 999, description: "x" };
+    for (const change of [changes, {}]) {
+      await runtime.dispatch("updateSchedule", { schedule_id, ...change }, { caller: token("other") });
+      expect(await read()).toMatchObject({ caller: "other" });
+      await sync(named);
+      const { trigger, target, overlap_policy } = made ?? {};
+      const same = { trigger: { ...trigger, start_at_utc: at(START + 1.5 * HOUR) }, target, overlap_policy };
+      expect(await read()).toMatchObject(same);
+      for (const field of ["caller", "max_cost_per_day", "description"]) expect(await read()).not.toHaveProperty(field);
+    }
+  });
+
+  it("[Q2] is not tried again at once where its end cannot be written", async () => {
+    let isFull = false;
+    const { clock, kept, model, runtime, pass, create } = realm(() => {
+      isFull = true;
+      return { text: "Done." };
+    });
+    let tries = 0;
+    const append: typeof kept.log.append = async (...given) => {
+      if (!isFull) return kept.log.append(...given);
+      tries += 1;
+      // The test ends even where it is.
+      if (tries > 20) isFull = false;
+      throw new Error("the disk is full");
+    };
+    const home = { isThere: () => true, open: async () => ({ ...kept, log: { ...kept.log, append } }) };
+    const schedules = createSchedules({ home, clock, redact: (text) => text });
+    const server = createScheduler({ schedules, clock, dispatch: runtime.dispatch, resuming: {}, warn: () => {} });
+    const id = await create(HOURLY);
+    clock.advance(HOUR);
+    await server.look();
+    await server.settled();
+    expect(tries).toBe(1);
+    isFull = false;
+    await pass(0);
+    const { occurrences } = await runtime.dispatch("listOccurrences", { schedule_id: id, limit: 2 });
+    expect(occurrences[1]).toMatchObject({ phase: "completed" });
+    expect(model.requests).toHaveLength(1);
+  });
+
   it("[Q2] ends as its policy says where its session is gone", async () => {
     const { pass, create, history } = realm();
     const session_id = "01936f8a-7b2c-7000-8000-000000000001";

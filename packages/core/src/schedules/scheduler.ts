@@ -141,13 +141,16 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
           : undefined,
       );
     };
+    const over = async (): Promise<void> => {
+      own.running.delete(open.occurrence_id);
+      await letGo(id, own);
+    };
+    // One whose end could not be written is found again by a later look.
     track(
       id,
-      run().finally(async () => {
-        own.running.delete(open.occurrence_id);
-        await letGo(id, own);
-        track(id, step(id));
-      }),
+      run()
+        .finally(over)
+        .then(() => step(id)),
     );
   };
 

@@ -100,18 +100,22 @@ export function createSchedules({ home, clock, redact }: ScheduleParts): Schedul
     if (row !== undefined) changed(row);
     return row;
   };
-  const set = async (id: string, given: CreateSchedule, caller: Caller | undefined, expected?: number) => {
+  const set = async (
+    id: string,
+    settled: (before: ScheduleRow | undefined) => ScheduleSpec,
+    { caller, expected }: { readonly caller?: Caller | undefined; readonly expected?: number | undefined },
+  ) => {
     const { dueTimes } = await loadTimes();
     const row = await append(id, (before) => {
       if (before?.phase === "deleted") throw gone(id);
       if (before !== undefined && expected !== undefined && before.revision !== expected)
         throw invalid(`expected_revision: schedule ${id} has the revision ${before.revision}, not ${expected}`);
-      const settled = settle(given, before?.spec, clock.now());
+      const wanted = settled(before);
       const spec: ScheduleSpec = JSON.parse(
-        redact(JSON.stringify({ ...settled, labels: { ...settled.labels, ...caller?.labels } })),
+        redact(JSON.stringify({ ...wanted, labels: { ...wanted.labels, ...caller?.labels } })),
       );
-      if (before !== undefined && caller === undefined && JSON.stringify(before.spec) === JSON.stringify(spec))
-        return undefined;
+      const isOwn = before !== undefined && before.caller === undefined && caller === undefined;
+      if (isOwn && JSON.stringify(before.spec) === JSON.stringify(spec)) return undefined;
       const isKept = before !== undefined && JSON.stringify(before.spec.trigger) === JSON.stringify(spec.trigger);
       const next_due_ms = isKept ? before.next_due_ms : firstDue(spec.trigger, clock.now(), dueTimes);
       return { kind: "schedule_set", spec, caller: caller && recorded(caller), next_due_ms };
@@ -149,10 +153,12 @@ export function createSchedules({ home, clock, redact }: ScheduleParts): Schedul
       changed = listener;
     },
     operations: {
-      createSchedule: (input, { caller }) => set(clock.newId(), input, caller),
+      createSchedule: (input, { caller }) =>
+        set(clock.newId(), () => settle(input, undefined, clock.now()), { caller }),
       updateSchedule: async ({ schedule_id, expected_revision, ...given }, { caller }) => {
         await find(schedule_id, caller);
-        return set(schedule_id, given, caller, expected_revision);
+        const settled = (before?: ScheduleRow) => settle(given, before?.spec, clock.now());
+        return set(schedule_id, settled, { caller, expected: expected_revision });
       },
       listSchedules: async ({ labels, limit = Number.POSITIVE_INFINITY, offset = 0 }, { caller }) => {
         const rows = new Map<string, ScheduleRow>();
@@ -187,7 +193,16 @@ export function createSchedules({ home, clock, redact }: ScheduleParts): Schedul
         const before = await kept?.sessions.get(schedule_id);
         // What a person deleted stays so.
         if (before?.phase === "deleted") continue;
-        await set(schedule_id, { ...one, labels: { ...one.labels, from: CONFIGURED } }, undefined);
+        // Nothing of what a caller has made of it stays: it acts for the user again.
+        const settled = (row?: ScheduleRow): ScheduleSpec => {
+          const spec = settle({ ...one, labels: { ...one.labels, from: CONFIGURED } }, undefined, clock.now());
+          const had = row?.caller === undefined ? row?.spec.trigger : undefined;
+          const { trigger } = spec;
+          const isSame = had?.type === "interval" && trigger.type === "interval" && one.trigger === undefined;
+          const isKept = isSame && one.at === undefined && had.every_seconds === trigger.every_seconds;
+          return isKept ? { ...spec, trigger: had } : spec;
+        };
+        await set(schedule_id, settled, {});
         if (before?.reason === LEFT_OUT) await setPhase("active")({ schedule_id }, {});
       }
       const asked = { archived: false, labels: { from: CONFIGURED } };

@@ -58,6 +58,19 @@ describe("rkat chat from a pipe", () => {
     expect(said.stderr).toContain("The goal is not reached after 1 turn; budget: it has had its 1 turns.");
   });
 
+  it.each([
+    ["run Hi. --goal-turns 3", "--until or --until-true: write one of them"],
+    ["run Hi. --goal-cost 1 --goal-time 1h", "--until or --until-true: write one of them"],
+    ["run Hi. --until a --until-true b", "--until or --until-true: write one of them"],
+    [
+      "run Hi. --until sk-proj-abcdefghijklmnopqrstuvwxyz123456",
+      "--until: it contains a secret; put that into a variable of shell_env",
+    ],
+  ])("[Q3] [H1] names the flags of a goal that cannot be: rkat %s", async (line, sentence) => {
+    const { code, stderr } = await run(line.split(" "), { env });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: `Error: ${sentence}\n` });
+  });
+
   it("refuses a command that is not there, and takes a path for a prompt", async () => {
     expect(await run(["chat"], { env, input: "/frob" })).toMatchObject({
       code: 2,
