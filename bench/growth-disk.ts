@@ -79,7 +79,8 @@ async function readDisk(folder: string, turns: number, isWork: boolean) {
     rest: memory.rest + memory.free,
     events: bytesIn(join(folder, ".rkat"), (name) => name === "events.jsonl"),
   };
-  const isCounted = (name: string): boolean => !/^(?:index|memory)\.db$|\.(?:log|rows|bits)$|^events\.jsonl$/u.test(name);
+  const isCounted = (name: string): boolean =>
+    !/^(?:index|memory)\.db$|\.(?:log|rows|bits)$|^events\.jsonl$/u.test(name);
   const parts = { ...bytes, files: bytesIn(folder, isCounted) };
   const all = Object.values(parts).reduce((sum, one) => sum + one, 0);
   const shares = Object.entries({ ...parts, all }).map(([name, one]) => [name, one / payload]);
@@ -94,7 +95,10 @@ function createWorker() {
     (_, index) =>
       index % 3 === 2
         ? { text: passage(said++ * 2 + 1) }
-        : { text: "Let me look.", calls: [{ name: "look", args: { path: `src/part-${index}.ts`, from: 1, lines: 200 } }] },
+        : {
+            text: "Let me look.",
+            calls: [{ name: "look", args: { path: `src/part-${index}.ts`, from: 1, lines: 200 } }],
+          },
     { contextWindow: CONTEXT_WINDOW },
   );
 }
@@ -104,7 +108,9 @@ const RECORDED = ["debugging", "incident", "refactoring", "months", "data-analys
 /** Outputs of tools that were recorded, one after the other. */
 function outputs(): () => string {
   const texts = RECORDED.flatMap((name) => {
-    const lines = readFileSync(join(import.meta.dirname, "logs", `${name}.jsonl`), "utf8").trim().split("\n");
+    const lines = readFileSync(join(import.meta.dirname, "logs", `${name}.jsonl`), "utf8")
+      .trim()
+      .split("\n");
     return lines.flatMap((line): string[] => {
       const { body } = JSON.parse(line);
       return body.kind === "tool_results" ? body.message.results.map(textOf) : [];
