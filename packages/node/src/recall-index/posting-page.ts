@@ -180,8 +180,11 @@ export function decodePage(value: Uint8Array): PostingPage {
   const view = new DataView(buffer, byteOffset, value.byteLength);
   const terms = view.getUint32(0, true);
   if (terms < PACKED) {
-    const copy = value.slice();
-    const page = pageOver(copy.buffer, HEAD_BYTES, [terms, view.getUint32(4, true), view.getUint32(8, true)]);
+    const page = pageOver(new Uint8Array(value).buffer, HEAD_BYTES, [
+      terms,
+      view.getUint32(4, true),
+      view.getUint32(8, true),
+    ]);
     for (const [term, key] of page.keys.entries()) page.keys[term] = placeOfKey(key);
     return page;
   }
