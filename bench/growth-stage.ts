@@ -50,7 +50,7 @@ export function createTalker(contextWindow: number): ModelClient {
 const VECTORS = 509;
 
 /** Vectors that cost nothing to make; keeping them counts. They are not of the texts, and are not all alike. */
-function createFreeEmbedder(): Embedder {
+export function createFreeEmbedder(): Embedder {
   const data = createMemoryData();
   const vectors = Array.from({ length: VECTORS }, (_, at) => data.vector(at));
   const vectorOf = (said: string): Float32Array => vectors[crc32(said) % VECTORS] ?? new Float32Array(DIMENSIONS);

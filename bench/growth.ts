@@ -1,9 +1,9 @@
 // What grows with a folder and should not: each thing at several sizes, with the slope of the line through them on logarithmic
-// scales. `--small` for a run of a minute, `--max 10k` for no larger size; `--only turns,events,forks,sessions,agents,disk,chunks`. With
+// scales. `--small` for a run of a minute, `--max 10k` for no larger size; `--only turns,events,forks,sessions,agents,disk,work,chunks`. With
 // `--part`: only that, as JSON.
 import { spawn } from "node:child_process";
 import { parseArgs } from "node:util";
-import { measureDisk } from "./growth-disk.ts";
+import { measureTalk, measureWork } from "./growth-disk.ts";
 import { measureAgents, measureSessions } from "./growth-folders.ts";
 import { type GrowthRow, tableOf, targetsOf } from "./growth-rows.ts";
 import { measureChunks, measureEvents, measureForks, measureTurns } from "./growth-sessions.ts";
@@ -29,10 +29,16 @@ const PARTS: Readonly<Record<string, Part>> = {
   },
   agents: { title: "a folder of agents", small: [50, 200], full: [200, 2_000], measure: measureAgents },
   disk: {
-    title: "on disk, over what was said, after turns",
+    title: "on disk, over what was said, after turns of talk",
     small: [100, 400],
     full: [500, 5_000],
-    measure: measureDisk,
+    measure: measureTalk,
+  },
+  work: {
+    title: "on disk, over what was said, after turns of work",
+    small: [50, 200],
+    full: [200, 1_000],
+    measure: measureWork,
   },
   chunks: {
     title: "a memory of chunks",

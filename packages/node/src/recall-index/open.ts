@@ -18,7 +18,7 @@ import {
 } from "./batches.ts";
 import { type Catalogue, createCatalogue, LIVE, type Reach } from "./catalogue.ts";
 import { createNearest, type Scanner } from "./nearest.ts";
-import { COUNT_LARGE, countAt, keyOf, type PostingPage } from "./posting-page.ts";
+import { COUNT_LARGE, countAt, keyOf, type PostingPage, placeOfKey } from "./posting-page.ts";
 import { findTerm, mergeableRun, mergeRun, placeOfRun, readPage, replaceRun, withoutPostings } from "./segment.ts";
 import {
   aligned,
@@ -365,7 +365,7 @@ function createMatcher(tables: Tables, catalogue: Catalogue) {
   };
 
   const postingsOf = (term: string, segments: readonly Segment[], reach: Reach): Postings => {
-    const key = keyOf(term);
+    const key = placeOfKey(keyOf(term));
     const found = segments.flatMap(({ number, firstId }): readonly Found[] => {
       const { page, term } = findTerm((at) => pageOf(number, at), fencesOf(number), key) ?? {};
       if (page === undefined || term === undefined) return [];

@@ -36,6 +36,19 @@ export function keyOf(term: string): number {
   return 2 ** 32 * (high & 0x1fffff) + (low >>> 0);
 }
 
+/** Of a key only the upper 40 bits are kept: one of a million terms is another's with a chance of 1 : 1,000,000. */
+const KEY_STEP = 2 ** 13;
+
+/** The part of a key that is kept: the lowest of those that count as the same. */
+export function placeOfKey(key: number): number {
+  return key - (key % KEY_STEP);
+}
+
+/** The highest of the keys that count as the same as this one. */
+export function lastAlike(place: number): number {
+  return place + KEY_STEP - 1;
+}
+
 /** Takes terms in ascending order of their keys, each with its postings in ascending order, and makes pages of them. */
 export interface PageWriter {
   term(key: number): void;
@@ -123,30 +136,102 @@ interface PageParts {
   readonly counts: Uint8Array;
 }
 
-// terms u32 · postings u32 · large counts u32 · reserved u32, then the columns, widest first so that each is on its boundary.
+// Of an earlier version: terms u32 · postings u32 · large counts u32 · reserved u32, then the columns of `PostingPage`.
 const HEAD_BYTES = 16;
+/** In the last byte of `terms`, which is 0 in earlier pages: what follows the four are numbers of 7 bits a byte. */
+const PACKED = 0x01_00_00_00;
+const NUMBER_BYTES_MAX = 7;
+const SEVEN = 2 ** 7;
+const SHIFTED_MAX = 2 ** 31;
 
+/** Per term the distance from the key before and the number of postings; per posting the distance from the place before. */
 function encodePage({ keys, starts, large, places, counts }: PageParts): Buffer {
-  const bytes = HEAD_BYTES + keys.length * 8 + starts.length * 4 + large.length * 4 + places.length * POSTING_BYTES;
-  const page = new Uint8Array(bytes);
-  new Uint32Array(page.buffer, 0, 4).set([keys.length, places.length, large.length]);
-  const view = decodePage(page.buffer);
-  view.keys.set(keys);
-  view.starts.set(starts);
-  view.large.set(large);
-  view.places.set(places);
-  view.counts.set(counts);
-  return Buffer.from(page.buffer);
+  const page = Buffer.allocUnsafe(4 + (2 + keys.length * 2 + places.length * 2 + large.length) * NUMBER_BYTES_MAX);
+  let at = page.writeUInt32LE(PACKED + keys.length, 0);
+  const put = (number: number): void => {
+    let left = number;
+    // Shifts are quicker than divisions, and take 32 bits.
+    for (; left > SHIFTED_MAX; left = Math.floor(left / SEVEN)) page[at++] = (left % SEVEN) + SEVEN;
+    for (; left >= SEVEN; left >>>= 7) page[at++] = (left & (SEVEN - 1)) | SEVEN;
+    page[at++] = left;
+  };
+  put(places.length);
+  put(large.length);
+  for (const number of large) put(number);
+  let before = 0;
+  for (const [term, key] of keys.entries()) {
+    put((key - before) / KEY_STEP);
+    before = key;
+    const from = starts[term] ?? 0;
+    const to = starts[term + 1] ?? from;
+    put(to - from);
+    for (let posting = from; posting < to; posting += 1) {
+      const count = counts[posting] ?? 0;
+      // Nearly all counts are 1: a bit says so.
+      put(((places[posting] ?? 0) - (posting > from ? (places[posting - 1] ?? 0) : 0)) * 2 + (count === 1 ? 0 : 1));
+      if (count !== 1) put(count);
+    }
+  }
+  return Buffer.from(page.subarray(0, at));
 }
 
-export function decodePage(buffer: ArrayBufferLike, at = 0): PostingPage {
-  const [terms = 0, postings = 0, large = 0] = new Uint32Array(buffer, at, 4);
-  const keysAt = at + HEAD_BYTES;
-  const startsAt = keysAt + terms * 8;
+export function decodePage(value: Uint8Array): PostingPage {
+  const { buffer, byteOffset } = value;
+  const view = new DataView(buffer, byteOffset, value.byteLength);
+  const terms = view.getUint32(0, true);
+  if (terms < PACKED) {
+    const page = pageOver(new Uint8Array(value).buffer, HEAD_BYTES, [
+      terms,
+      view.getUint32(4, true),
+      view.getUint32(8, true),
+    ]);
+    for (const [term, key] of page.keys.entries()) page.keys[term] = placeOfKey(key);
+    return page;
+  }
+  let at = 4;
+  const next = (): number => {
+    let number = 0;
+    for (let step = 1; ; step *= SEVEN) {
+      const byte = value[at++] ?? 0;
+      if (byte < SEVEN) return number + byte * step;
+      number += (byte - SEVEN) * step;
+    }
+  };
+  const sizes = [terms - PACKED, next(), next()] as const;
+  const page = pageOver(new ArrayBuffer(bytesOf(sizes)), 0, sizes);
+  const { keys, starts, large, places, counts } = page;
+  for (let pair = 0; pair < large.length; pair += 1) large[pair] = next();
+  let [key, posting] = [0, 0];
+  for (let term = 0; term < keys.length; term += 1) {
+    key += next() * KEY_STEP;
+    keys[term] = key;
+    starts[term] = posting;
+    let place = 0;
+    for (let left = next(); left > 0; left -= 1) {
+      const gap = next();
+      place += gap >>> 1;
+      places[posting] = place;
+      counts[posting] = gap % 2 === 0 ? 1 : next();
+      posting += 1;
+    }
+  }
+  starts[keys.length] = posting;
+  return page;
+}
+
+type PageSizes = readonly [terms: number, postings: number, large: number];
+
+function bytesOf([terms, postings, large]: PageSizes): number {
+  return terms * 8 + (terms + 1 + large) * 4 + postings * POSTING_BYTES;
+}
+
+/** The columns in one buffer, widest first so that each is on its boundary. */
+function pageOver(buffer: ArrayBuffer, at: number, [terms, postings, large]: PageSizes): PostingPage {
+  const startsAt = at + terms * 8;
   const largeAt = startsAt + (terms + 1) * 4;
   const placesAt = largeAt + large * 4;
   return {
-    keys: new Float64Array(buffer, keysAt, terms),
+    keys: new Float64Array(buffer, at, terms),
     starts: new Uint32Array(buffer, startsAt, terms + 1),
     large: new Uint32Array(buffer, largeAt, large),
     places: new Uint16Array(buffer, placesAt, postings),

@@ -1,6 +1,15 @@
 import type { NewChunk } from "@rkat/core/ports/memory";
 import { lastUpTo } from "@rkat/core/stores/recall-rank-postings";
-import { countAt, createPageWriter, decodePage, keyOf, type PostingPage, SEGMENT_CHUNKS_MAX } from "./posting-page.ts";
+import {
+  countAt,
+  createPageWriter,
+  decodePage,
+  keyOf,
+  lastAlike,
+  type PostingPage,
+  placeOfKey,
+  SEGMENT_CHUNKS_MAX,
+} from "./posting-page.ts";
 import { aligned, lacking, type Manifest, readManifest, type Segment, type Tables, writeManifest } from "./tables.ts";
 
 /** A segment that has no number and no ids yet. */
@@ -40,7 +49,7 @@ function draftSegment(chunks: readonly IndexedChunk[]): SegmentDraft {
   }
   const byKey = new Map<number, number[]>();
   for (const [term, postings] of byTerm) {
-    const key = typeof term === "string" ? keyOf(term) : term;
+    const key = placeOfKey(typeof term === "string" ? keyOf(term) : term);
     const others = byKey.get(key);
     byKey.set(key, others === undefined ? postings : joinPostings(others, postings));
   }
@@ -116,7 +125,8 @@ export function findTerm(
   fences: Float64Array,
   key: number,
 ): { readonly page: PostingPage; readonly term: number } | undefined {
-  const number = lastUpTo(fences, key);
+  // The fences of earlier segments are whole keys.
+  const number = lastUpTo(fences, lastAlike(key));
   if (number < 0) return undefined;
   const page = pageOf(number);
   const term = lastUpTo(page.keys, key);
@@ -126,7 +136,7 @@ export function findTerm(
 export function readPage({ pages }: Tables, segment: number, page: number): PostingPage {
   const value = pages.get([segment, page]);
   if (value === undefined) throw lacking(`segment ${segment} has no page ${page}`);
-  return decodePage(aligned(value));
+  return decodePage(value);
 }
 
 /**

@@ -84,8 +84,9 @@ export interface PrivateDbOptions {
 
 /** A file is rewritten when it has grown this much since the last time: earlier when it closes and nothing waits. */
 const GROWTH_MAX = 8;
-const GROWTH_AT_CLOSE_MAX = 1.5;
+const GROWTH_AT_CLOSE_MAX = 1.25;
 const SMALL_BYTES = 256 * 1_024;
+const SMALL_AT_CLOSE_BYTES = 16 * 1_024;
 const SYNC_PAUSE_MS = 2_000;
 /** Values that are copied between two looks at other work: two megabytes at most, and much less as a rule. */
 const PIECE_PARTS = 256;
@@ -306,7 +307,7 @@ export function openPrivateDb<Value, K extends Key>(
       clearTimeout(syncing);
       try {
         const at = withPathInErrors(path, current);
-        const isLarge = at.length > GROWTH_AT_CLOSE_MAX * at.state.base + SMALL_BYTES;
+        const isLarge = at.length > GROWTH_AT_CLOSE_MAX * at.state.base + SMALL_AT_CLOSE_BYTES;
         if (isLarge) await compactInPieces().catch(passOverDisk);
         else if (!noSync) withPathInErrors(path, () => fdatasyncSync(at.fd));
       } catch (error) {
