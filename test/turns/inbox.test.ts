@@ -262,7 +262,7 @@ describe("a session that is busy", () => {
   });
 
   it("[Q1] finds a message that another process queued while this one takes the session", async () => {
-    const { shared, start } = createRealm();
+    const { shared, start } = createGatedRealm();
     let read: PromiseWithResolvers<void> | undefined;
     const slow: Store = {
       ...shared,
