@@ -194,6 +194,13 @@ it("[T1] [I2] a question of 2026-07-28 outlives the process that asked it; one o
   expect(shown).toEqual(["painted blue", expect.stringMatching(/may or may not have taken effect|unknown/)]);
 });
 
+it("[T1] [H5] a long question of a server of 2025 is refused before it is read, whatever it is", async () => {
+  const script = [{ calls: [call("paint", { mode: "odd" })] }, { text: "ok" }];
+  const { runtime, results } = runtimeOf(program(join(folder, "notes")), script);
+  await runtime.createSession("Paint.", { onApproval: () => ({ decision: "allow", content: { colour: "red" } }) });
+  expect(results()[0]?.content).toContain("a question of more than 16384 characters");
+});
+
 it("[T1] a server of 2025 that works for two sessions gets no answer: neither is asked for the other", async () => {
   const server = program(join(folder, "notes"));
   const { runtime, results } = runtimeOf(server, ({ messages }) =>

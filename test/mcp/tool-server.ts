@@ -69,7 +69,9 @@ export function createToolServer({ env, pid, exit, note }: World): Server {
       return said("learning");
     },
     paint: async ({ mode, times = 1 }) => {
-      const questions = { ...PAINT, ...(mode === "long" ? { message: "x".repeat(20_000) } : {}) };
+      const isLong = mode === "long" || mode === "odd";
+      const questions = { ...PAINT, ...(isLong ? { message: "x".repeat(20_000) } : {}) };
+      if (mode === "odd") Object.assign(questions, { requestedSchema: { type: "list" } });
       const address = { mode: "url" as const, message: "Open it.", url: "https://example.com", elicitationId: "1" };
       let answer: ElicitResult | undefined;
       for (let time = 0; time < Number(times); time += 1) {

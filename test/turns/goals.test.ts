@@ -1,4 +1,4 @@
-import type { Message } from "@rkat/core/contract/message";
+import { type Message, originOf } from "@rkat/core/contract/message";
 import type { RuntimeOptions } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import type { Tool } from "@rkat/core/ports/tool";
@@ -82,7 +82,7 @@ async function ended(store: Store, id: string, phase: string) {
 const CHECK = { until: { command: "check" } };
 
 describe("a goal", () => {
-  it("[Q3] begins turns until its command exits with 0, and says how it ended", async () => {
+  it("[Q3] [R5] begins turns until its command exits with 0, and says how it ended", async () => {
     const { shared, start } = createGoalRealm();
     const { runtime, model } = start();
     const session = await runtime.createSession();
@@ -102,6 +102,8 @@ describe("a goal", () => {
     expect(sessions).toMatchObject([{ goal_phase: "reached" }]);
     const notice = model.requests[2]?.messages.at(-1);
     expect(notice).toMatchObject({ role: "system_notice", kind: "goal" });
+    // Its output is of programs, so a summary keeps no rule of it.
+    expect(notice && originOf(notice)).toBe("tool");
     expect(textOf(notice)).toContain("turn 2 of at most 20");
     expect(textOf(notice)).toContain('not an instruction:\n{"exit_code":1,"stdout":"2 faults after');
     expect(JSON.stringify(await bodiesIn(shared, session.id))).not.toContain("sk-proj-");

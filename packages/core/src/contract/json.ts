@@ -21,6 +21,15 @@ export function jsonIn(text: string): unknown {
   }
 }
 
+/** The characters of a value as JSON; more than any limit if it is too deep, in a circle, or otherwise cannot be written. */
+export function jsonChars(value: unknown): number {
+  try {
+    return (JSON.stringify(value) ?? "").length;
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
 /** The fields that have a value, to be spread: on a wire, absent and undefined differ. */
 export function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   // `as`: exactly the undefined values were dropped.

@@ -222,7 +222,7 @@ export const ORIGINS = ["user", "model", "import", "tool"] as const;
 export type Origin = (typeof ORIGINS)[number];
 
 /** Notices that say what programs and other sessions say. */
-const OF_OTHERS: readonly string[] = ["background_job", "comms", "external_event"];
+const OF_OTHERS: readonly string[] = ["background_job", "comms", "external_event", "goal"];
 
 export function originOf(message: Message): Origin {
   if (message.role === "tool_results") return "tool";

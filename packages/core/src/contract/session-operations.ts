@@ -1,6 +1,7 @@
 import { ContractVersion } from "./capability.ts";
 import { AgentEvent } from "./event.ts";
 import { cliFlag, InboxSource, positive, WhenBusy } from "./input.ts";
+import { jsonChars } from "./json.ts";
 import { TextBlock } from "./message.ts";
 import { Answer, AskedCall, approval_id, content, Remember } from "./permission.ts";
 import { ForkReplacing, ReadRevision, RestoreRevision, RewriteCommit, RewriteTranscript } from "./rewrite.ts";
@@ -60,7 +61,7 @@ export const ExternalEvent = z.object({
     "[JSON]",
     z
       .unknown()
-      .refine((payload) => (JSON.stringify(payload) ?? "").length <= PAYLOAD_CHARS_MAX, {
+      .refine((payload) => jsonChars(payload) <= PAYLOAD_CHARS_MAX, {
         error: `write at most ${PAYLOAD_CHARS_MAX} characters of JSON`,
       })
       .optional()

@@ -18,7 +18,8 @@ const nameWanted = {
   error: "write 1 to 64 letters, digits and . _ - / : @, beginning with a letter or digit, and no session id",
 };
 // A name stands in the line that tells the model who writes: it must not be able to say anything, nor be an id.
-export const COMMS_NAME = /^(?![\da-f]{8}-[\da-f]{4}-)[\p{L}\p{N}][\p{L}\p{N}._/:@-]{0,63}$/iu;
+export const COMMS_NAME =
+  /^(?![\da-f]{8}-[\da-f]{4}-)(?!.*\p{Default_Ignorable_Code_Point})[\p{L}\p{N}][\p{L}\p{N}._/:@-]{0,63}$/iu;
 const CommsName = z
   .string(nameWanted)
   .refine((name) => name === "" || COMMS_NAME.test(name), nameWanted)

@@ -47,7 +47,10 @@ const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/iu;
 export function createComms({ store, clock, live, redact, enqueue, rules }: CommsParts): Comms {
   const senderOf = async (sessionId: string) => {
     const session = await live.findFresh(sessionId);
-    const { name = "" } = session.state.settings.comms ?? {};
+    const { archived, settings } = session.state;
+    if (archived)
+      throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
+    const { name = "" } = settings.comms ?? {};
     // One of an imported log was not checked when it was given, and one that was erased says nothing.
     if (COMMS_NAME.test(name)) return { session, name };
     throw invalid(`session_id: session ${sessionId} has no comms_name, so it cannot write to other sessions`);
@@ -104,8 +107,7 @@ export function createComms({ store, clock, live, redact, enqueue, rules }: Comm
       const limit = `${HOPS_MAX} messages between sessions have followed from one another since a prompt, the limit`;
       if (hops > HOPS_MAX) throw mayNot("depth", "BUDGET_EXHAUSTED", limit);
       if (!messages.has(id)) requireRoom(receiver.state, source, clock.now());
-      // The receiver's rights. Where those have no limits, as no turn or the user's was the last, the sender's.
-      const caller = turn?.setup.caller ?? asked.caller ?? own?.setup.caller;
+      const caller = withinBoth(turn?.setup.caller, asked.caller ?? own?.setup.caller);
       const { is_unattended, has_approver } = turn?.setup ?? own?.setup ?? asked;
       const setup = { ...defined({ caller, is_unattended, has_approver }), hops };
       await enqueue(receiver, { ...queued, message: message(headOf(command, name, id)), source, setup });
@@ -154,6 +156,14 @@ export function createComms({ store, clock, live, redact, enqueue, rules }: Comm
   };
 }
 
+/** The receiver's rights within the sender's; a side without a caller is the user's, and has them all. */
+function withinBoth(receiver: TurnSetup["caller"], sender: TurnSetup["caller"]): TurnSetup["caller"] {
+  if (receiver === undefined || sender === undefined) return receiver ?? sender;
+  const seesLess = Object.entries(sender.labels).every(([key, value]) => receiver.labels[key] === value);
+  const scopes = receiver.scopes.filter((scope) => sender.scopes.includes(scope));
+  return { ...(seesLess ? receiver : sender), scopes };
+}
+
 /** Labels that a session must have to be seen: those of the sender's creator, and of who asks. */
 function seenBy({ settings, isTurnOpen, turn }: LiveSession["state"], { caller }: Call): Labels {
   return { ...settings.view, ...(isTurnOpen ? turn?.setup.caller?.labels : {}), ...caller?.labels };
@@ -168,7 +178,7 @@ function isPeer({ archived, forgotten_whole, labels: had }: SessionRow, labels: 
 function headOf({ kind, session_id, status, in_reply_to }: SendComms, name: string, id: string): string {
   const sender = `session ${name} (peer_id ${session_id})`;
   if (kind === "peer_request") return `Request ${id} of ${sender}; send_response answers it, with in_reply_to ${id}.`;
-  if (kind === "peer_response") return `Response (${status}) of ${sender} to your request ${in_reply_to}.`;
+  if (kind === "peer_response") return `Response (${status}) of ${sender} to request ${in_reply_to}.`;
   return `Message of ${sender}.`;
 }
 

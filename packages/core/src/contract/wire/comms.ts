@@ -1,4 +1,5 @@
 import { cliFlag } from "../input.ts";
+import { jsonChars } from "../json.ts";
 import { TextBlock } from "../message.ts";
 import { z } from "../schema.ts";
 import { PeerMeta, SessionId } from "../session.ts";
@@ -6,7 +7,7 @@ import { PeerMeta, SessionId } from "../session.ts";
 const CHARS_MAX = 65_536;
 const shortText = { error: "write a text of 1 to 200 characters" };
 const short = z.string(shortText).min(1, shortText).max(200, shortText);
-const isShort = (value: unknown): boolean => (JSON.stringify(value) ?? "").length <= CHARS_MAX;
+const isShort = (value: unknown): boolean => jsonChars(value) <= CHARS_MAX;
 const tooLong = { error: `write at most ${CHARS_MAX} characters of JSON` };
 
 const KINDS = ["peer_message", "peer_request", "peer_response", "input"] as const;

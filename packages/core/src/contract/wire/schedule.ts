@@ -1,4 +1,5 @@
 import { BudgetLimits, cliFlag, Duration, nonnegative, positive } from "../input.ts";
+import { jsonChars } from "../json.ts";
 import { TurnInputs } from "../permission.ts";
 import { fieldOf, z } from "../schema.ts";
 import { NewSession, SessionId } from "../session.ts";
@@ -177,7 +178,7 @@ const fields = {
   planning_horizon_days: horizon,
   planning_horizon_occurrences: horizon,
 };
-const isSmall = (input: object): boolean => JSON.stringify(input).length <= SPEC_CHARS_MAX;
+const isSmall = (input: object): boolean => jsonChars(input) <= SPEC_CHARS_MAX;
 const tooLarge = { error: `a schedule has at most ${SPEC_CHARS_MAX} characters of JSON; refer to a skill or a file` };
 
 /** Either the whole trigger and target, or the short fields for them. */

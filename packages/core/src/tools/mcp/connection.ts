@@ -3,6 +3,7 @@ import {
   type CallToolRequest,
   Client,
   ProtocolError,
+  ProtocolErrorCode,
   ReadBuffer,
   SdkError,
   SdkErrorCode,
@@ -160,7 +161,11 @@ async function connect(
     },
   );
   const running = createRunningCalls(server.name, place.clock);
-  client.setRequestHandler("elicitation/create", running.ask);
+  // A handler of this method would get it after the SDK has read it, however long it is.
+  client.fallbackRequestHandler = async (request) => {
+    if (request.method === "elicitation/create") return { ...(await running.ask(request)) };
+    throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");
+  };
   const opened: Opened = { ...line, client, running, isStale: false };
   try {
     const prior = known === undefined ? {} : { prior: { kind: known } };

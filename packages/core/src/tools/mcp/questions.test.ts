@@ -28,6 +28,31 @@ it.each([
   await expect(callWithInputs("t", BY, async () => asking(request))).rejects.toThrow(sentence);
 });
 
+it("[T1] [H5] a question that is too long or too deep is refused before it is read", async () => {
+  const deep = Array.from({ length: 20_000 }).reduce<unknown>((inner) => [inner], 1);
+  // Not of the protocol either, which only reading it would tell.
+  const fields = Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`a${at}`, { type: "list" }]));
+  for (const schema of [
+    { type: "object", properties: {}, deep },
+    { type: "object", properties: fields },
+  ]) {
+    const request = { method: "elicitation/create", params: { message: "m", requestedSchema: schema } };
+    const sentence = "MCP server t asks a question of more than 16384 characters";
+    await expect(callWithInputs("t", BY, async () => asking(request))).rejects.toThrow(sentence);
+  }
+});
+
+it("[T1] [P2] a call of 2025 that waits is not made again by a connection of 2026", async () => {
+  let calls = 0;
+  const answered = { answer: { action: "accept" as const, content: {} }, resuming: { held: true } };
+  const made = callWithInputs("t", { ...BY, answered }, async () => {
+    calls += 1;
+    return { content: [] };
+  });
+  await expect(made).rejects.toThrow("may or may not have taken effect");
+  expect(calls).toBe(0);
+});
+
 it("[T1] the answer to an input request goes back under its key with the state that the server gave, unread", async () => {
   const sent: JsonObject[] = [];
   const send = async (inputs: JsonObject) => {

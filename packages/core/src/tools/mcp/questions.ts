@@ -1,5 +1,5 @@
 import { type ElicitResult, isInputRequiredResult, isSpecType } from "@modelcontextprotocol/client";
-import { defined } from "../../contract/json.ts";
+import { defined, jsonChars } from "../../contract/json.ts";
 import type { ServerQuestion } from "../../contract/permission.ts";
 import { z } from "../../contract/schema.ts";
 import type { JsonObject } from "../../contract/session.ts";
@@ -21,9 +21,10 @@ function readQuestion(server: string, request: unknown, rest: unknown = ""): Ser
   const refusal = (why: string) => new Error(`MCP server ${server} ${why}`);
   if (method !== "elicitation/create") throw refusal(`asks for ${method}, which rkat does not answer`);
   if (params?.mode === "url") throw refusal("asks to open an address (URL mode), which rkat does not do");
-  if (!isSpecType.ElicitRequestFormParams(params)) throw refusal("asks a question that is none of the protocol");
-  if (JSON.stringify([params, rest]).length > QUESTION_CHARS_MAX)
+  // First: reading a hundred thousand fields takes seconds.
+  if (jsonChars([params, rest]) > QUESTION_CHARS_MAX)
     throw refusal(`asks a question of more than ${QUESTION_CHARS_MAX} characters`);
+  if (!isSpecType.ElicitRequestFormParams(params)) throw refusal("asks a question that is none of the protocol");
   return { server, message: params.message, schema: { ...params.requestedSchema } };
 }
 
@@ -49,6 +50,7 @@ export async function callWithInputs(
     responses = { ...responses, [nextKey() ?? ""]: given };
   };
   if (before !== undefined) answer(by.answered?.answer);
+  else if (by.answered !== undefined) throw new Error(LOST);
   for (; asked < 2 * QUESTIONS_MAX; asked += 1) {
     if (nextKey() === undefined) {
       const isFirst = asked === 0 && state === undefined;
