@@ -3,6 +3,8 @@ import type { RuntimeOptions } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
 import type { Tool } from "@rkat/core/ports/tool";
 import { createScriptedModel, type ScriptedStep } from "@rkat/core/providers/scripted";
+import { hasNewEffects } from "@rkat/core/schedules/goal-judge";
+import type { WholeState } from "@rkat/core/state/whole-state";
 import { describe, expect, it, vi } from "vitest";
 import { createRealm } from "../support/realm.ts";
 
@@ -135,6 +137,25 @@ describe("a goal", () => {
     );
     const { goal } = await (await runtime.createSession()).turn("Mend the faults.", { goal: CHECK });
     expect(goal).toMatchObject({ phase: "no_progress", turns: 4 });
+  });
+
+  it("[Q3] looks for new calls in pieces, with other work in between", async () => {
+    const transcript = Array.from({ length: 2_000 }, (_, at): WholeState["transcript"][number] => {
+      const id = `call-${at >> 1}`;
+      const created_at = "2026-01-01T00:00:00Z";
+      const results = [{ tool_use_id: id, content: "done", is_error: false }];
+      if (at % 2 === 1) return { seq: at, message: { role: "tool_results", results, created_at } };
+      const block = { block_type: "tool_use" as const, data: { id, name: "fix", args: { at: at === 1_998 ? 1 : 0 } } };
+      return { seq: at, message: { role: "block_assistant", blocks: [block], stop_reason: "tool_use", created_at } };
+    });
+    const body = { kind: "goal_judged" as const, goal_id: "g", met: false, reason: "no", stuck: 0 };
+    let yields = 0;
+    const yieldToEventLoop = async () => {
+      yields += 1;
+    };
+    const looked = (seq: number) =>
+      hasNewEffects({ transcript, readOnlyTools: new Set() }, { seq: 0, judged: { seq, body } }, yieldToEventLoop);
+    expect([await looked(1_000), await looked(1_999), yields]).toEqual([true, false, 8]);
   });
 
   it("[Q3] ends at its limits of turns, time and cost, and refuses limits that are none", async () => {

@@ -289,6 +289,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   server: "server_name",
   compaction: "compaction_id",
   schedule: "schedule_id",
+  message: "message_id",
 };
 
 function argumentFields({ self, id }: OpenedCall<object>): JsonObject {

@@ -245,7 +245,7 @@ const Wire = {
   external_tools: z.array(z.unknown()).nullish().describe("tools that the client runs, over JSON-RPC and MCP"),
 };
 
-const Labels = z
+export const Labels = z
   .record(z.string(), z.string())
   .refine((labels) => !Object.keys(labels).some((key) => key.startsWith("meerkat.")), {
     error: "keys that begin with meerkat. are reserved",

@@ -4,6 +4,7 @@ import { type EntryBody, type EntryBodyOf, exitCodeIn, type TurnSetup } from "..
 import { RuntimeError } from "../contract/error.ts";
 import { readToolOutput } from "../contract/message.ts";
 import { z } from "../contract/schema.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { ModelResolver } from "../ports/model.ts";
 import { hooksFor } from "../sessions/hooks.ts";
 import type { LiveSession } from "../sessions/live-sessions.ts";
@@ -138,21 +139,30 @@ function jsonIn(text: string): unknown {
 }
 
 /** Whether since the last judgement a call succeeded that may have changed something and was not made before in this goal. */
-export function hasNewEffects({ transcript, readOnlyTools }: WholeState, { seq: from, judged }: GoalRun): boolean {
+export async function hasNewEffects(
+  { transcript, readOnlyTools }: Pick<WholeState, "transcript" | "readOnlyTools">,
+  { seq: from, judged }: Pick<GoalRun, "seq" | "judged">,
+  yieldToEventLoop: Clock["yieldToEventLoop"],
+): Promise<boolean> {
   const made = new Set<string>();
   const waiting = new Map<string, { readonly seq: number; readonly call: string }>();
-  return transcript.some(({ seq, message }) => {
-    if (seq < from) return false;
+  for (const [at, { seq, message }] of transcript.entries()) {
+    if (at % MESSAGES_AT_ONCE === 0) await yieldToEventLoop();
+    if (seq < from) continue;
     if (message.role === "block_assistant")
       for (const { block_type, data } of message.blocks)
         if (block_type === "tool_use" && !readOnlyTools.has(data.name))
           waiting.set(data.id, { seq, call: `${data.name} ${JSON.stringify(data.args)}` });
-    if (message.role !== "tool_results") return false;
-    return message.results.some(({ tool_use_id, is_error }) => {
+    if (message.role !== "tool_results") continue;
+    for (const { tool_use_id, is_error } of message.results) {
       const { seq: calledAt = 0, call = "" } = waiting.get(tool_use_id) ?? {};
-      if (is_error || made.has(call)) return false;
+      if (is_error || made.has(call)) continue;
       made.add(call);
-      return calledAt > (judged?.seq ?? 0);
-    });
-  });
+      if (calledAt > (judged?.seq ?? 0)) return true;
+    }
+  }
+  return false;
 }
+
+/** A goal of days has tens of thousands of calls. */
+const MESSAGES_AT_ONCE = 500;

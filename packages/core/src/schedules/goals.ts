@@ -122,7 +122,8 @@ export function createGoals(parts: GoalParts): Goals {
       ? judgeByCommand(now, session, { goal, signal, ...until })
       : judgeBySentence(now, session, { goal, signal, ...until }));
     signal.throwIfAborted();
-    const isWorking = isOther !== undefined && hasNewEffects(await now.whole(session), goal);
+    const isWorking =
+      isOther !== undefined && (await hasNewEffects(await now.whole(session), goal, clock.yieldToEventLoop));
     const stuck = isWorking ? 0 : 1 + (isOther === true ? 0 : (goal.judged?.body.stuck ?? 0));
     const { reason } = judged;
     const limit = limitOf(session, goal);

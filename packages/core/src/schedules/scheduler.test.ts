@@ -413,6 +413,11 @@ describe("a schedule", () => {
         { prompt: "x", cron: "0 9 * * *", timezone: "Europe/Nowhere" },
         "timezone: there is no time zone Europe/Nowhere",
       ],
+      [{ ...HOURLY, labels: { "meerkat.comms": "1" } }, "labels: keys that begin with meerkat. are reserved"],
+      [
+        { prompt: "x", trigger: { type: "calendar", timezone: "UTC", minute: 5 } },
+        'trigger.minute: write {"kind": "any"} or {"kind": "values", "values": [0]} of numbers from 0 to 59',
+      ],
       [{ prompt: "x", at: "tomorrow" }, "at: write a time with its offset, like 2026-11-30T09:00:00Z"],
       [{ prompt: "x".repeat(1_000_000), every: "1h" }, "a schedule has at most 65536 characters of JSON"],
       [{ prompt: "x", every: "1h", max_cost_per_day: -1 }, "max_cost_per_day: write an amount of US dollars above 0"],

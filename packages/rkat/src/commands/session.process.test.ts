@@ -180,6 +180,20 @@ describe("a session that is kept", () => {
     expect((await json("session", "context", id)).messages.at(-1)).toMatchObject({ body: "The port is 8443." });
   });
 
+  it("[Q1] [Q4] has messages of another session in its inbox, and loses the one that is named", async () => {
+    const [ada, bob] = [await begin("hi", "--comms-name", "ada"), await begin("hi", "--comms-name", "bob")];
+    await run(["comms", "send", ada, "first", "--to", "bob"]);
+    await run(["comms", "send", ada, "second", "--to", "bob"]);
+    const waiting = async () => (await json("session", "inbox", bob)).messages;
+    const [first, second] = await waiting();
+    const { code, stdout } = await run(["session", "unqueue", bob, first.message_id]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^Removed from the inbox of \S+\.\n$/) });
+    expect(await waiting()).toEqual([second]);
+    expect((await run(["session", "unqueue", bob, first.message_id.replace(/.$/, "x")])).stderr).toContain(
+      "message_id: no",
+    );
+  });
+
   it("says that an idle session needs no interrupt", async () => {
     const id = await begin("hello");
     const { code, stdout } = await run(["session", "interrupt", id]);

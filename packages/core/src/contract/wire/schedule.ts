@@ -2,7 +2,7 @@ import { BudgetLimits, cliFlag, Duration, nonnegative, positive } from "../input
 import { jsonChars } from "../json.ts";
 import { TurnInputs } from "../permission.ts";
 import { fieldOf, z } from "../schema.ts";
-import { NewSession, SessionId } from "../session.ts";
+import { Labels, NewSession, SessionId } from "../session.ts";
 
 const TEXT_MAX = 200;
 const CRON_CHARS_MAX = 200;
@@ -27,13 +27,16 @@ const expression = z
   .describe("minute, hour, day of month, month and day of week, such as 0 9 * * 1-5");
 const field = (min: number, max: number) =>
   z
-    .union([
-      z.object({ kind: z.literal("any").describe("all of them") }),
-      z.object({
-        kind: z.literal("values").describe("those of a list"),
-        values: z.array(z.int().min(min).max(max)).min(1).max(100).describe("the list"),
-      }),
-    ])
+    .union(
+      [
+        z.object({ kind: z.literal("any").describe("all of them") }),
+        z.object({
+          kind: z.literal("values").describe("those of a list"),
+          values: z.array(z.int().min(min).max(max)).min(1).max(100).describe("the list"),
+        }),
+      ],
+      { error: `write {"kind": "any"} or {"kind": "values", "values": [${min}]} of numbers from ${min} to ${max}` },
+    )
     .default({ kind: "any" })
     .describe(`{kind: "any"}, or {kind: "values", values: [${min} to ${max}]}`);
 
@@ -174,7 +177,7 @@ const fields = {
       .optional()
       .describe("what its turns may cost between two midnights, UTC, in US dollars"),
   ),
-  labels: cliFlag("--label <key=value>", z.record(z.string(), z.string()).optional().describe("labels to find it by")),
+  labels: cliFlag("--label <key=value>", Labels.optional().describe("labels to find it by")),
   planning_horizon_days: horizon,
   planning_horizon_occurrences: horizon,
 };
