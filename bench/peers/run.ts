@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { openModelServer } from "../model-server.ts";
 import { formatTable } from "../table.ts";
+import { measureCompaction } from "./compaction.ts";
 import type { Contender } from "./contenders.ts";
 import { measureColdStart, measureConversation, measureCrowd, measureLong } from "./costs.ts";
 import { install } from "./install.ts";
@@ -14,12 +15,15 @@ import { measureKiller } from "./killer.ts";
 import { measureLostTurns } from "./lost-turns.ts";
 import { keep, readKept } from "./page.ts";
 import { PEERS } from "./peers.ts";
+import { measureRecall } from "./recall.ts";
 import type { MeasuredPeer, Table } from "./result.ts";
 
 const TABLES = {
   "cold-start": measureColdStart,
   "lost-turns": measureLostTurns,
   killer: measureKiller,
+  recall: measureRecall,
+  compaction: measureCompaction,
   conversation: measureConversation,
   long: measureLong,
   crowd: measureCrowd,
@@ -31,7 +35,7 @@ const startedMs = performance.now();
 const peers: MeasuredPeer[] = [];
 const contenders: Contender[] = [];
 for (const peer of PEERS.filter(({ name }) => named?.includes(name) ?? true)) {
-  const { name, title, packages, memory, folder, note, survives } = peer;
+  const { name, title, packages, memory, folder, note, survives, recalls, compacts, compactsNot } = peer;
   console.log(`installing ${title}`);
   const installed = await install(peer);
   const problem = "missing" in installed ? installed.missing : installed.problem;
@@ -44,10 +48,11 @@ for (const peer of PEERS.filter(({ name }) => named?.includes(name) ?? true)) {
     ...(problem !== undefined && { problem }),
   });
   if ("missing" in installed) continue;
-  const { driver } = installed;
-  contenders.push({ name: folder === undefined ? title : `${title}, in memory`, peer: name, driver, keeps: false });
+  const given = { ...(recalls && { recalls }), ...(compacts && { compacts }), ...(compactsNot && { compactsNot }) };
+  const contender = { title, peer: name, driver: installed.driver, ...given };
+  contenders.push({ ...contender, name: folder === undefined ? title : `${title}, in memory`, keeps: false });
   if (folder !== undefined)
-    contenders.push({ name: `${title}, on disk`, peer: name, driver, keeps: true, ...(survives && { survives }) });
+    contenders.push({ ...contender, name: `${title}, on disk`, keeps: true, ...(survives && { survives }) });
 }
 
 const tables: Table[] = [];
