@@ -142,7 +142,10 @@ function answerTo(messages: readonly Message[]): Answer {
   const asked = JSON.stringify(messages.findLast(({ role }) => role === "user")?.content ?? "");
   if (!asked.replace(/^[^A-Z]*/, "").startsWith(STEP)) {
     const seen = [...ALL_FACTS, ...ALL_COMMANDS].filter((one) => shown.includes(one));
-    return { summary: `What is known: ${seen.filter((_, at) => at % 2 === 0).join("; ")}.` };
+    const kept = seen.filter((_, at) => at % 2 === 0).map((one) => `* ${one}`);
+    // What Mastra's observers are told to answer in.
+    const [before, after] = shown.includes("<observations>") ? ["<observations>", "</observations>"] : ["", ""];
+    return { summary: [before, ...kept, after].join("\n").trim() };
   }
   const next = ALL_COMMANDS.find((command) => !shown.includes(command));
   return next === undefined ? { text: "All is done." } : { call: next };
