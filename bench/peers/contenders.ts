@@ -15,6 +15,8 @@ export interface Contender {
   readonly keeps: boolean;
   /** What continues a turn whose process ended. */
   readonly survives?: string;
+  /** Only turns of it are killed, with a database. */
+  readonly isDatabase?: boolean;
   /** What finds again what was said. */
   readonly recalls?: string;
   /** What keeps contexts below a window, or why that could not be measured. */

@@ -9,6 +9,8 @@ export interface Setting {
   readonly tools: readonly AgentTool[];
   /** Where sessions are kept; nothing is kept without one. */
   readonly folder?: string;
+  /** An empty database of PostgreSQL, for projects that keep everything in one. */
+  readonly database?: string;
   /** Whether turns must survive the end of the process, by what the project has for that. */
   readonly survives?: boolean;
   /** Makes vectors of texts, by OpenAI's API; given where a memory is searched. */

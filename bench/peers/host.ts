@@ -6,6 +6,7 @@ import type { Agent, AgentTool, Open, Said, Setting } from "./driver.ts";
 export interface Job {
   readonly baseUrl: string;
   readonly folder?: string;
+  readonly database?: string;
   readonly sessions: number;
   readonly turns: number;
   /** Conversations of as many turns before, which are not counted. */
@@ -106,6 +107,7 @@ async function run(path: string, job: Job): Promise<void> {
     tools: toolsFor(job),
     survives: job.orders !== undefined,
     ...(job.folder !== undefined && { folder: job.folder }),
+    ...(job.database !== undefined && { database: job.database }),
     ...(job.commands !== undefined && { windowTokens: job.commands.windowTokens }),
     ...(job.recall !== undefined && { embeddings: job.recall.embeddings }),
   };

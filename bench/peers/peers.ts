@@ -7,6 +7,8 @@ export interface Peer {
   readonly folder?: string;
   /** What continues a turn whose process ended, where there is such a thing. */
   readonly survives?: string;
+  /** Whether it runs steps of others in a database: then it is in no other table. */
+  readonly isDatabase?: boolean;
   /** What finds again what was said, where there is such a thing. */
   readonly recalls?: string;
   /** What keeps contexts below a window, where there is such a thing, or why it is not measured. */
@@ -99,11 +101,20 @@ export const PEERS: readonly Peer[] = [
     packages: { "@tanstack/ai": "0.58.0", "@tanstack/ai-openai": "0.23.1", zod: "4.6.7" },
     note: "@tanstack/ai-persistence, which keeps sessions, is not in the registry",
   },
+  {
+    name: "dbos",
+    title: "DBOS",
+    memory: "–",
+    folder: "a workflow for each turn, in PostgreSQL; the loop around the model is written by hand, each call a step",
+    survives: "registerWorkflow, runStep, launch",
+    isDatabase: true,
+    packages: { "@dbos-inc/dbos-sdk": "5.3.0" },
+    note: "it has no agents or sessions, so it is in this table alone: a turn whose process is killed",
+  },
 ];
 
 /** What is not compared, and why; told on the page. */
 export const LEFT_OUT: readonly (readonly [what: string, why: string])[] = [
-  ["DBOS (`@dbos-inc/dbos-sdk`)", "no driver yet: it keeps workflows in a PostgreSQL server"],
   [
     "the AI SDK's workflow packages",
     "no driver yet: workflows are compiled by a bundler's plugin and run by a world of their own",

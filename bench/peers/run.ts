@@ -35,7 +35,7 @@ const startedMs = performance.now();
 const peers: MeasuredPeer[] = [];
 const contenders: Contender[] = [];
 for (const peer of PEERS.filter(({ name }) => named?.includes(name) ?? true)) {
-  const { name, title, packages, memory, folder, note, survives, recalls, compacts, compactsNot } = peer;
+  const { name, title, packages, memory, folder, note, survives, isDatabase, recalls, compacts, compactsNot } = peer;
   console.log(`installing ${title}`);
   const installed = await install(peer);
   const problem = "missing" in installed ? installed.missing : installed.problem;
@@ -49,6 +49,10 @@ for (const peer of PEERS.filter(({ name }) => named?.includes(name) ?? true)) {
   });
   if ("missing" in installed) continue;
   const given = { ...(recalls && { recalls }), ...(compacts && { compacts }), ...(compactsNot && { compactsNot }) };
+  if (isDatabase && survives) {
+    contenders.push({ name: title, title, peer: name, driver: installed.driver, keeps: true, survives, isDatabase });
+    continue;
+  }
   const contender = { title, peer: name, driver: installed.driver, ...given };
   contenders.push({ ...contender, name: folder === undefined ? title : `${title}, in memory`, keeps: false });
   if (folder !== undefined)
@@ -61,7 +65,8 @@ const server = await openModelServer();
 try {
   for (const [name, measure] of Object.entries(TABLES)) {
     if (values.only !== undefined && !values.only.split(",").includes(name)) continue;
-    const table = { ...(await measure(contenders, server)), at: new Date().toISOString(), commit };
+    const taking = contenders.filter((one) => name === "killer" || !one.isDatabase);
+    const table = { ...(await measure(taking, server)), at: new Date().toISOString(), commit };
     tables.push(table);
     const notes = table.missing.map(([contender, reason]) => `not measured, ${contender}: ${reason}`);
     console.log(`\n# ${table.title}\n\n${formatTable([table.columns, ...table.rows])}\n${notes.join("\n")}`);
