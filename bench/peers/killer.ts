@@ -6,7 +6,7 @@ import { type Contender, runJob } from "./contenders.ts";
 import { MOMENTS, type Orders, openOrders, PAID } from "./orders.ts";
 import type { Figures } from "./result.ts";
 
-const ROUNDS = 2;
+const ROUNDS = 1;
 const TURN_MS_MAX = 60_000;
 /** Calls of the model, and payments, of a turn that nothing happens to. */
 const CALLS = 3;
@@ -63,7 +63,7 @@ export async function measureKiller(contenders: readonly Contender[]): Promise<F
     title: "A turn whose process is killed",
     text:
       "A turn looks an order up, pays it and reports; the process is ended by `kill -9` at a moment that the outside sees: when a model call " +
-      "begins or is half sent, before or after a tool has its effect. Another process opens the same folder and continues. Model calls made " +
+      "begins or is half sent, before or after a tool has its effect. Another process opens the same folder or database and continues. Model calls made " +
       "again include the one that was under way. A payment that was asked for twice is unrecognised if the second request had another key, " +
       "so that a payment service could not tell. Only projects that say that they continue turns are here.",
     columns: [

@@ -109,7 +109,7 @@ export const PEERS: readonly Peer[] = [
     survives: "registerWorkflow, runStep, launch",
     isDatabase: true,
     packages: { "@dbos-inc/dbos-sdk": "5.3.0" },
-    note: "it has no agents or sessions, so it is in this table alone: a turn whose process is killed",
+    note: "it has no agents or sessions, so only turns of it are killed",
   },
 ];
 

@@ -2,7 +2,7 @@
 // (their newest figures replace the kept ones), `--peers NAME,…` these projects and the floor; then nothing is kept.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { availableParallelism, cpus } from "node:os";
+import { availableParallelism, cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { openModelServer } from "../model-server.ts";
@@ -32,6 +32,7 @@ const TABLES = {
 const { values } = parseArgs({ options: { only: { type: "string" }, peers: { type: "string" } } });
 const named = values.peers?.split(",");
 const startedMs = performance.now();
+const [load = 0] = loadavg();
 const peers: MeasuredPeer[] = [];
 const contenders: Contender[] = [];
 for (const peer of PEERS.filter(({ name }) => named?.includes(name) ?? true)) {
@@ -93,6 +94,7 @@ async function keepAll(): Promise<void> {
       arch: process.arch,
       cpus: availableParallelism(),
       cpu: cpus()[0]?.model ?? "unknown",
+      load,
     },
     peers,
     tables: Object.keys(TABLES).flatMap((name) => newest.get(name) ?? []),

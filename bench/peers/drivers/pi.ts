@@ -1,5 +1,5 @@
 import { mkdir, mkdtemp, readdir, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import {
   createAgentSession,
@@ -11,7 +11,7 @@ import {
 import type { Open } from "../driver.ts";
 
 export const open: Open = async ({ baseUrl, model: id, systemPrompt, tools, folder, windowTokens }) => {
-  const agentDir = await mkdtemp(join(tmpdir(), "bench-pi-"));
+  const agentDir = await mkdtemp(join(homedir(), "pi-"));
   const provider = {
     baseUrl,
     api: "openai-completions",
