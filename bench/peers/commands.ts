@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { performance } from "node:perf_hooks";
 
 /** What a conversation cost that was longer than the window of its model, and what is left of it. */
-export interface Spending {
+interface Spending {
   readonly runs: ReadonlyMap<string, number>;
   readonly summaries: number;
   /** Summaries that no call of the agent overlapped. */

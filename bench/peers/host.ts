@@ -25,7 +25,7 @@ export interface Job {
   readonly recall?: Recalling;
 }
 
-export interface Recalling {
+interface Recalling {
   readonly embeddings: NonNullable<Setting["embeddings"]>;
   readonly talks: readonly (readonly Said[])[];
   readonly questions: readonly string[];
