@@ -67,7 +67,13 @@ withBrowser("the site", () => {
 
   it("[V2] finds a page by its words, without another server", async () => {
     const page = await openPage(await serveSite());
-    await page.keyboard.press("/");
+    // The key works when the page's scripts have run.
+    await expect
+      .poll(async () => {
+        await page.keyboard.press("/");
+        return page.getByRole("searchbox").isVisible();
+      })
+      .toBe(true);
     await page.getByRole("searchbox").fill("idempotency_key");
     await page.getByRole("option").filter({ hasText: "Durable turns" }).first().click();
     await page.getByRole("heading", { level: 1, name: "Durable turns" }).waitFor();

@@ -3,17 +3,25 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Job, Spent, Told } from "./host.ts";
+import type { Found, Job, Spent, Told } from "./host.ts";
 import { installHost } from "./install.ts";
 
 /** A project in one of its ways: with sessions in memory, or kept in a folder. */
 export interface Contender {
   readonly name: string;
+  readonly title: string;
   readonly peer: string;
   readonly driver: string;
   readonly keeps: boolean;
   /** What continues a turn whose process ended. */
   readonly survives?: string;
+  /** Only turns of it are killed, with a database. */
+  readonly isDatabase?: boolean;
+  /** What finds again what was said. */
+  readonly recalls?: string;
+  /** What keeps contexts below a window, or why that could not be measured. */
+  readonly compacts?: string;
+  readonly compactsNot?: string;
 }
 
 export interface Ran {
@@ -24,6 +32,7 @@ export interface Ran {
   readonly writtenBytes: number;
   readonly kept: string;
   readonly problem?: string;
+  readonly found?: readonly Found[];
   /** Absent if the process was ended before. */
   readonly spent?: Spent;
 }
@@ -66,7 +75,7 @@ export async function runJob(
   child.on("message", (message) => {
     const told = message as Told; // The host tells nothing else.
     if ("begun" in told) ran = { ...ran, session: told.begun };
-    else if ("kept" in told) ran = { ...ran, ...told };
+    else if ("kept" in told || "found" in told) ran = { ...ran, ...told };
     else if ("spent" in told) ran = { ...ran, spent: told.spent };
     else {
       ran = { ...ran, atTurnMs: [...ran.atTurnMs, told.atMs], writtenBytes: told.writtenBytes };

@@ -9,8 +9,19 @@ export interface Setting {
   readonly tools: readonly AgentTool[];
   /** Where sessions are kept; nothing is kept without one. */
   readonly folder?: string;
+  /** An empty database of PostgreSQL, for projects that keep everything in one. */
+  readonly database?: string;
   /** Whether turns must survive the end of the process, by what the project has for that. */
   readonly survives?: boolean;
+  /** Makes vectors of texts, by OpenAI's API; given where a memory is searched. */
+  readonly embeddings?: { readonly baseUrl: string; readonly model: string; readonly dimensions: number };
+  /** Tokens that the model can see; given where contexts are compacted. */
+  readonly windowTokens?: number;
+}
+
+export interface Said {
+  readonly role: "user" | "assistant";
+  readonly text: string;
 }
 
 export interface AgentTool {
@@ -34,5 +45,9 @@ export interface Agent {
    * Continues the turns that a killed process left open, where the project can. Resolves when they have ended, with
    * what the project says went wrong. */
   recover?(session: string): Promise<string | undefined>;
+  /** Puts talks into the memory that is searched, each as a session of its own. */
+  learn?(talks: readonly (readonly Said[])[]): Promise<void>;
+  /** Finds so many messages for a question; without a number, what the project gives a model by default. */
+  find?(question: string, count?: number): Promise<readonly string[]>;
   close(): Promise<void>;
 }

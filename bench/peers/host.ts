@@ -1,11 +1,12 @@
 // A process that runs one job with one driver: host.ts DRIVER JOB. It tells its parent of each turn, and at last what it spent.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import type { Agent, AgentTool, Open, Setting } from "./driver.ts";
+import type { Agent, AgentTool, Open, Said, Setting } from "./driver.ts";
 
 export interface Job {
   readonly baseUrl: string;
   readonly folder?: string;
+  readonly database?: string;
   readonly sessions: number;
   readonly turns: number;
   /** Conversations of as many turns before, which are not counted. */
@@ -18,6 +19,23 @@ export interface Job {
   readonly reads?: boolean;
   /** The address of a payment service: one turn with its tools, in the project's way to survive the end of a process. */
   readonly orders?: string;
+  /** The turns are those of an agent with commands to run, which this address knows. */
+  readonly commands?: { readonly address: string; readonly windowTokens: number };
+  /** What is learnt and then asked for, with vectors of this server. */
+  readonly recall?: Recalling;
+}
+
+interface Recalling {
+  readonly embeddings: NonNullable<Setting["embeddings"]>;
+  readonly talks: readonly (readonly Said[])[];
+  readonly questions: readonly string[];
+  readonly count: number;
+}
+
+/** What is found for a question: so many messages, and what a model is given by default. */
+export interface Found {
+  readonly best: readonly string[];
+  readonly given: readonly string[];
 }
 
 /** What a job tells its parent. */
@@ -25,6 +43,7 @@ export type Told =
   | { readonly begun: string }
   | { readonly acknowledged: number; readonly atMs: number; readonly writtenBytes: number }
   | { readonly kept: string; readonly problem?: string }
+  | { readonly found: readonly Found[] }
   | { readonly spent: Spent };
 
 export interface Spent {
@@ -61,6 +80,16 @@ function orderTools(address: string): readonly AgentTool[] {
   return [tool("look", "idempotent"), tool("pay", "once"), tool("check", "none")];
 }
 
+function commandTool(address: string): AgentTool {
+  return {
+    name: "run",
+    description: "Runs a command.",
+    fields: { command: "string" },
+    effects: "idempotent",
+    run: async ({ command }) => (await fetch(`${address}/run`, { method: "POST", body: String(command) })).text(),
+  };
+}
+
 if (process.send !== undefined && process.argv[1] === import.meta.filename) {
   const [, , path = "", job = ""] = process.argv;
   await run(path, JSON.parse(job));
@@ -75,9 +104,12 @@ async function run(path: string, job: Job): Promise<void> {
     baseUrl: job.baseUrl,
     model: MODEL,
     systemPrompt: SYSTEM_PROMPT,
-    tools: job.orders === undefined ? [TOOL] : orderTools(job.orders),
+    tools: toolsFor(job),
     survives: job.orders !== undefined,
     ...(job.folder !== undefined && { folder: job.folder }),
+    ...(job.database !== undefined && { database: job.database }),
+    ...(job.commands !== undefined && { windowTokens: job.commands.windowTokens }),
+    ...(job.recall !== undefined && { embeddings: job.recall.embeddings }),
   };
   const agent = await open(setting);
   if (job.orders !== undefined) {
@@ -86,6 +118,17 @@ async function run(path: string, job: Job): Promise<void> {
     if (job.session === undefined) await agent.turn(session, PROMPT_OF_ORDER);
     const problem = job.session === undefined ? undefined : await agent.recover?.(session);
     await tell({ kept: await agent.kept(session), ...(problem !== undefined && { problem }) });
+    return;
+  }
+  if (job.commands !== undefined) {
+    const session = await agent.begin();
+    for (let turn = 1; turn <= job.turns; turn += 1)
+      await agent.turn(session, await (await fetch(`${job.commands.address}/prompt/${turn}`)).text());
+    await tell({ kept: "" });
+    return;
+  }
+  if (job.recall !== undefined) {
+    await tell({ found: await recall(agent, job.recall) });
     return;
   }
   if (job.reads) {
@@ -105,6 +148,21 @@ async function run(path: string, job: Job): Promise<void> {
   const rssBytes = process.memoryUsage.rss();
   await agent.close();
   await tell({ spent: { turnMs, wholeMs: cpuMs(), rssBytes } });
+}
+
+function toolsFor({ orders, commands }: Job): readonly AgentTool[] {
+  if (orders !== undefined) return orderTools(orders);
+  return commands === undefined ? [TOOL] : [commandTool(commands.address)];
+}
+
+async function recall(agent: Agent, { talks, questions, count }: Recalling): Promise<readonly Found[]> {
+  await agent.learn?.(talks);
+  const found: Found[] = [];
+  for (const question of questions) {
+    const best = (await agent.find?.(question, count)) ?? [];
+    found.push({ best, given: (await agent.find?.(question)) ?? [] });
+  }
+  return found;
 }
 
 interface Watching {

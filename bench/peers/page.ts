@@ -6,6 +6,7 @@ import { LEFT_OUT } from "./peers.ts";
 import type { PeersResult, Table } from "./result.ts";
 
 const DOCS = join(import.meta.dirname, "../../docs");
+const IDLE_MAX = 0.5;
 const KEPT = join(import.meta.dirname, "result.json");
 
 export async function readKept(): Promise<PeersResult> {
@@ -27,7 +28,7 @@ export function filesOf(result: PeersResult): ReadonlyMap<string, string> {
 const pictureOf = (name: string): string => `pictures/peers-${name}.svg`;
 
 function pageOf({ command, minutes, machine, peers, tables }: PeersResult): string {
-  const { node, arch, cpus, cpu } = machine;
+  const { node, arch, cpus, cpu, load } = machine;
   const rows = peers.map(({ title, versions, memory, folder = "–", note, problem }) => [
     title,
     versions,
@@ -38,6 +39,7 @@ function pageOf({ command, minutes, machine, peers, tables }: PeersResult): stri
   return `${[
     "# Measured beside others",
     `\`${command}\` wrote this page on ${cpus} × ${cpu}, ${arch}, Node ${node}; its last run took ${minutes} minutes. ` +
+      `The machine's load average was ${load.toFixed(1)} before it began${load > IDLE_MAX ? ": other programs used it too" : ""}. ` +
       "It installs each project from npm into a cache folder and gives all of them the same work in the same run, by turns, each in a process " +
       "of its own, against a model server on this machine that answers at once. What is compared is what the runtimes cost; no model thinks. " +
       "Figures are CPU time and bytes, not seconds. A row that rkat loses is a row like another.",

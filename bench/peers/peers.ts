@@ -7,6 +7,13 @@ export interface Peer {
   readonly folder?: string;
   /** What continues a turn whose process ended, where there is such a thing. */
   readonly survives?: string;
+  /** Whether it runs steps of others in a database: then it is in no other table. */
+  readonly isDatabase?: boolean;
+  /** What finds again what was said, where there is such a thing. */
+  readonly recalls?: string;
+  /** What keeps contexts below a window, where there is such a thing, or why it is not measured. */
+  readonly compacts?: string;
+  readonly compactsNot?: string;
   /** Exact versions, installed from npm; none for what is here. */
   readonly packages: Readonly<Record<string, string>>;
   /** Told with the versions, where the newest was not taken. */
@@ -20,6 +27,8 @@ export const PEERS: readonly Peer[] = [
     title: "bare fetch",
     memory: "the least a streamed agent can do: no retries, no limits, no events",
     folder: "each message a line of a file that is synced before the next step",
+    recalls: "the angle of vectors in an array",
+    compacts: "nothing: every request has all messages",
     packages: {},
   },
   {
@@ -28,6 +37,8 @@ export const PEERS: readonly Peer[] = [
     memory: "createRuntime with its defaults",
     folder: "openRuntime on a folder with its defaults, and resumeTurns",
     survives: "resumeTurns; tools say what they change",
+    recalls: "searchMemory, embedder remote",
+    compacts: "compaction: true and the window of the model",
     packages: {},
   },
   {
@@ -35,6 +46,7 @@ export const PEERS: readonly Peer[] = [
     title: "AI SDK",
     memory: "streamText with a tool and stopWhen; the program holds the messages",
     folder: "the chat store of its guide on persistence: one file for each chat, written whole after a turn",
+    compacts: "pruneMessages in prepareStep from 3/4 of the window, as its guide on loop control has it",
     packages: { ai: "7.0.173", "@ai-sdk/openai-compatible": "3.0.92", zod: "4.6.7" },
   },
   {
@@ -43,12 +55,15 @@ export const PEERS: readonly Peer[] = [
     memory: "Agent with Memory on LibSQLStore at :memory:, lastMessages unlimited",
     folder: "Agent with Memory on LibSQLStore in a file, lastMessages unlimited",
     survives: "createDurableAgent (beta), recovery.durableAgents auto, recoverActiveRuns",
+    recalls: "Memory.recall with LibSQLVector, scope resource; the answer by default of topK 4, messageRange 1",
+    compacts: "observationalMemory with its defaults",
     packages: { "@mastra/core": "1.71.0", "@mastra/libsql": "1.23.1", "@mastra/memory": "1.31.0", zod: "4.6.7" },
   },
   {
     name: "openai-agents",
     title: "OpenAI Agents",
     memory: "Agent, Runner and a MemorySession for each session; Chat Completions, tracing off",
+    compactsNot: "its compaction is a call of OpenAI's service (`responses.compact`) that answers with an opaque item",
     packages: { "@openai/agents": "0.20.0", zod: "4.6.7" },
   },
   {
@@ -57,6 +72,8 @@ export const PEERS: readonly Peer[] = [
     memory: "createAgent with MemorySaver",
     folder: "createAgent with SqliteSaver.fromConnString",
     survives: "SqliteSaver, durability sync, stream(null)",
+    recalls: "InMemoryStore with an index, a message an item; 10 items by default",
+    compacts: "summarizationMiddleware from 3/4 of the window, keeping its default of 20 messages",
     packages: {
       "@langchain/langgraph": "1.4.13",
       "@langchain/core": "1.2.13",
@@ -73,6 +90,7 @@ export const PEERS: readonly Peer[] = [
     title: "pi",
     memory: "createAgentSession with SessionManager.inMemory, the tool and no built-in ones",
     folder: "the same with SessionManager.create: a JSONL file for each session",
+    compacts: "its compaction with its defaults and the window of the model",
     packages: { "@earendil-works/pi-coding-agent": "0.87.1" },
     note: "the newest whose dependencies the registry has; 1.5.2 asks for @earendil-works/pi-schema",
   },
@@ -83,16 +101,20 @@ export const PEERS: readonly Peer[] = [
     packages: { "@tanstack/ai": "0.58.0", "@tanstack/ai-openai": "0.23.1", zod: "4.6.7" },
     note: "@tanstack/ai-persistence, which keeps sessions, is not in the registry",
   },
+  {
+    name: "dbos",
+    title: "DBOS",
+    memory: "–",
+    folder: "a workflow for each turn, in PostgreSQL; the loop around the model is written by hand, each call a step",
+    survives: "registerWorkflow, runStep, launch",
+    isDatabase: true,
+    packages: { "@dbos-inc/dbos-sdk": "5.3.0" },
+    note: "it has no agents or sessions, so only turns of it are killed",
+  },
 ];
 
 /** What is not compared, and why; told on the page. */
 export const LEFT_OUT: readonly (readonly [what: string, why: string])[] = [
-  ["recall", "public sets of questions have to be downloaded; rkat's own figures are those of `bench/recall.ts`"],
-  [
-    "compaction",
-    "`bench/compaction-redo.ts` compares work done again with the AI SDK's `pruneMessages` and with a summary beside the user's messages",
-  ],
-  ["DBOS (`@dbos-inc/dbos-sdk`)", "no driver yet: it keeps workflows in a PostgreSQL server"],
   [
     "the AI SDK's workflow packages",
     "no driver yet: workflows are compiled by a bundler's plugin and run by a world of their own",

@@ -3,7 +3,14 @@ export interface PeersResult {
   readonly command: string;
   /** How long the last run took, of all tables or of some. */
   readonly minutes: number;
-  readonly machine: { readonly node: string; readonly arch: string; readonly cpus: number; readonly cpu: string };
+  /** `load` is the load average of the minute before the run. */
+  readonly machine: {
+    readonly node: string;
+    readonly arch: string;
+    readonly cpus: number;
+    readonly cpu: string;
+    readonly load: number;
+  };
   readonly peers: readonly MeasuredPeer[];
   readonly tables: readonly Table[];
 }

@@ -2,11 +2,12 @@
 // (their newest figures replace the kept ones), `--peers NAME,…` these projects and the floor; then nothing is kept.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { availableParallelism, cpus } from "node:os";
+import { availableParallelism, cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { openModelServer } from "../model-server.ts";
 import { formatTable } from "../table.ts";
+import { measureCompaction } from "./compaction.ts";
 import type { Contender } from "./contenders.ts";
 import { measureColdStart, measureConversation, measureCrowd, measureLong } from "./costs.ts";
 import { install } from "./install.ts";
@@ -14,12 +15,15 @@ import { measureKiller } from "./killer.ts";
 import { measureLostTurns } from "./lost-turns.ts";
 import { keep, readKept } from "./page.ts";
 import { PEERS } from "./peers.ts";
+import { measureRecall } from "./recall.ts";
 import type { MeasuredPeer, Table } from "./result.ts";
 
 const TABLES = {
   "cold-start": measureColdStart,
   "lost-turns": measureLostTurns,
   killer: measureKiller,
+  recall: measureRecall,
+  compaction: measureCompaction,
   conversation: measureConversation,
   long: measureLong,
   crowd: measureCrowd,
@@ -28,10 +32,11 @@ const TABLES = {
 const { values } = parseArgs({ options: { only: { type: "string" }, peers: { type: "string" } } });
 const named = values.peers?.split(",");
 const startedMs = performance.now();
+const [load = 0] = loadavg();
 const peers: MeasuredPeer[] = [];
 const contenders: Contender[] = [];
 for (const peer of PEERS.filter(({ name }) => named?.includes(name) ?? true)) {
-  const { name, title, packages, memory, folder, note, survives } = peer;
+  const { name, title, packages, memory, folder, note, survives, isDatabase, recalls, compacts, compactsNot } = peer;
   console.log(`installing ${title}`);
   const installed = await install(peer);
   const problem = "missing" in installed ? installed.missing : installed.problem;
@@ -44,10 +49,15 @@ for (const peer of PEERS.filter(({ name }) => named?.includes(name) ?? true)) {
     ...(problem !== undefined && { problem }),
   });
   if ("missing" in installed) continue;
-  const { driver } = installed;
-  contenders.push({ name: folder === undefined ? title : `${title}, in memory`, peer: name, driver, keeps: false });
+  const given = { ...(recalls && { recalls }), ...(compacts && { compacts }), ...(compactsNot && { compactsNot }) };
+  if (isDatabase && survives) {
+    contenders.push({ name: title, title, peer: name, driver: installed.driver, keeps: true, survives, isDatabase });
+    continue;
+  }
+  const contender = { title, peer: name, driver: installed.driver, ...given };
+  contenders.push({ ...contender, name: folder === undefined ? title : `${title}, in memory`, keeps: false });
   if (folder !== undefined)
-    contenders.push({ name: `${title}, on disk`, peer: name, driver, keeps: true, ...(survives && { survives }) });
+    contenders.push({ ...contender, name: `${title}, on disk`, keeps: true, ...(survives && { survives }) });
 }
 
 const tables: Table[] = [];
@@ -56,7 +66,8 @@ const server = await openModelServer();
 try {
   for (const [name, measure] of Object.entries(TABLES)) {
     if (values.only !== undefined && !values.only.split(",").includes(name)) continue;
-    const table = { ...(await measure(contenders, server)), at: new Date().toISOString(), commit };
+    const taking = contenders.filter((one) => name === "killer" || !one.isDatabase);
+    const table = { ...(await measure(taking, server)), at: new Date().toISOString(), commit };
     tables.push(table);
     const notes = table.missing.map(([contender, reason]) => `not measured, ${contender}: ${reason}`);
     console.log(`\n# ${table.title}\n\n${formatTable([table.columns, ...table.rows])}\n${notes.join("\n")}`);
@@ -83,6 +94,7 @@ async function keepAll(): Promise<void> {
       arch: process.arch,
       cpus: availableParallelism(),
       cpu: cpus()[0]?.model ?? "unknown",
+      load,
     },
     peers,
     tables: Object.keys(TABLES).flatMap((name) => newest.get(name) ?? []),

@@ -1,10 +1,10 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { jsonSchema, type ModelMessage, stepCountIs, streamText, tool } from "ai";
+import { jsonSchema, type ModelMessage, pruneMessages, stepCountIs, streamText, tool } from "ai";
 import type { Open } from "../driver.ts";
 
-export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }) => {
+export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder, windowTokens }) => {
   const provider = createOpenAICompatible({ name: "local", baseURL: baseUrl, apiKey: "none", includeUsage: true });
   const sessions = new Map<string, ModelMessage[]>();
   const path = (session: string): string => join(folder ?? "", `${session}.json`);
@@ -43,6 +43,12 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }
         messages,
         tools: toolSet,
         stopWhen: stepCountIs(10),
+        prepareStep: ({ messages }) => {
+          const tokens = JSON.stringify(messages).length / CHARS_PER_TOKEN;
+          if (windowTokens === undefined || tokens < COMPACTED_FROM * windowTokens) return {};
+          const options = { reasoning: "all", toolCalls: "before-last-3-messages", emptyMessages: "remove" } as const;
+          return { messages: pruneMessages({ messages, ...options }) };
+        },
       });
       let text = "";
       for await (const delta of result.textStream) text += delta;
@@ -54,3 +60,6 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder }
     close: async () => {},
   };
 };
+
+const CHARS_PER_TOKEN = 4;
+const COMPACTED_FROM = 0.75;

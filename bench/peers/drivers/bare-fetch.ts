@@ -5,6 +5,7 @@ import type { AgentTool, Open, Setting } from "../driver.ts";
 export const open: Open = async (setting) => {
   const sessions = new Map<string, Message[]>();
   const files = new Map<string, number>();
+  const learnt: { readonly text: string; readonly vector: readonly number[] }[] = [];
   const path = (session: string): string => join(setting.folder ?? "", `${session}.jsonl`);
   const messagesOf = (session: string): Message[] => {
     const known = sessions.get(session);
@@ -46,6 +47,20 @@ export const open: Open = async (setting) => {
       throw new Error("the model kept calling tools");
     },
     kept: async (session) => JSON.stringify(messagesOf(session)),
+    learn: async (talks) => {
+      for (const { text } of talks.flat()) learnt.push({ text, vector: await embed(setting, text) });
+    },
+    find: async (question, count = FOUND) => {
+      const asked = await embed(setting, question);
+      const alike = learnt.map(({ text, vector }) => ({
+        text,
+        value: vector.reduce((sum, value, at) => sum + value * (asked[at] ?? 0), 0),
+      }));
+      return alike
+        .sort((a, b) => b.value - a.value)
+        .slice(0, count)
+        .map(({ text }) => text);
+    },
     close: async () => {
       for (const file of files.values()) closeSync(file);
     },
@@ -53,6 +68,7 @@ export const open: Open = async (setting) => {
 };
 
 const CALLS_MAX = 10;
+const FOUND = 5;
 
 type Message = Readonly<Record<string, unknown>>;
 
@@ -90,6 +106,16 @@ async function ask({ baseUrl, model, tools }: Setting, messages: readonly Messag
     for (const event of events) receive(answer, event.slice("data: ".length));
   }
   return answer;
+}
+
+async function embed({ embeddings }: Setting, input: string): Promise<readonly number[]> {
+  const response = await fetch(`${embeddings?.baseUrl}/embeddings`, {
+    method: "POST",
+    body: JSON.stringify({ model: embeddings?.model, input }),
+  });
+  // What the API answers with.
+  const { data } = (await response.json()) as { readonly data: readonly [{ readonly embedding: readonly number[] }] };
+  return data[0].embedding;
 }
 
 function toWire({ name, description, fields }: AgentTool): object {

@@ -2,18 +2,40 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { AIMessageChunk } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import { MemorySaver } from "@langchain/langgraph";
+import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
-import { ChatOpenAI } from "@langchain/openai";
-import { createAgent } from "langchain";
+import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
+import { createAgent, summarizationMiddleware } from "langchain";
 import type { Open } from "../driver.ts";
 
-export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder, survives }) => {
+export const open: Open = async ({
+  baseUrl,
+  model,
+  systemPrompt,
+  tools,
+  folder,
+  survives,
+  embeddings,
+  windowTokens,
+}) => {
   if (folder !== undefined) await mkdir(folder, { recursive: true });
   const checkpointer =
     folder === undefined ? new MemorySaver() : SqliteSaver.fromConnString(join(folder, "checkpoints.db"));
+  const index = embeddings && {
+    dims: embeddings.dimensions,
+    fields: ["text"],
+    embeddings: new OpenAIEmbeddings({
+      model: embeddings.model,
+      apiKey: "none",
+      configuration: { baseURL: embeddings.baseUrl },
+    }),
+  };
+  const store = new InMemoryStore({ index });
+  const chat = new ChatOpenAI({ model, apiKey: "none", configuration: { baseURL: baseUrl }, streaming: true });
+  const trigger = { tokens: COMPACTED_FROM * (windowTokens ?? 0) };
   const agent = createAgent({
-    model: new ChatOpenAI({ model, apiKey: "none", configuration: { baseURL: baseUrl }, streaming: true }),
+    model: chat,
+    middleware: windowTokens === undefined ? [] : [summarizationMiddleware({ model: chat, trigger })],
     systemPrompt,
     checkpointer,
     tools: tools.map(({ name, description, fields, run }) =>
@@ -50,8 +72,23 @@ export const open: Open = async ({ baseUrl, model, systemPrompt, tools, folder, 
       if (next.length > 0) await listen(null, session);
       return undefined;
     },
+    learn: async (talks) => {
+      for (const [at, talk] of talks.entries())
+        for (const [index, { text }] of talk.entries()) await store.put(NAMESPACE, `${at}-${index}`, { text });
+    },
+    find: async (query, limit) => {
+      const items: readonly Item[] = await store.search(NAMESPACE, { query, ...(limit !== undefined && { limit }) });
+      return items.map(({ value }) => value.text);
+    },
     close: async () => {
       if ("db" in checkpointer) checkpointer.db.close();
     },
   };
 };
+
+const COMPACTED_FROM = 0.75;
+const NAMESPACE = ["talks"];
+
+interface Item {
+  readonly value: { readonly text: string };
+}

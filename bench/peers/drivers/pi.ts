@@ -1,5 +1,5 @@
 import { mkdir, mkdtemp, readdir, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import {
   createAgentSession,
@@ -10,9 +10,14 @@ import {
 } from "@earendil-works/pi-coding-agent";
 import type { Open } from "../driver.ts";
 
-export const open: Open = async ({ baseUrl, model: id, systemPrompt, tools, folder }) => {
-  const agentDir = await mkdtemp(join(tmpdir(), "bench-pi-"));
-  const provider = { baseUrl, api: "openai-completions", apiKey: "none", models: [{ id }] };
+export const open: Open = async ({ baseUrl, model: id, systemPrompt, tools, folder, windowTokens }) => {
+  const agentDir = await mkdtemp(join(homedir(), "pi-"));
+  const provider = {
+    baseUrl,
+    api: "openai-completions",
+    apiKey: "none",
+    models: [{ id, ...(windowTokens && { contextWindow: windowTokens }) }],
+  };
   await writeFile(join(agentDir, "models.json"), JSON.stringify({ providers: { bench: provider } }));
   const modelRuntime = await ModelRuntime.create({
     authPath: join(agentDir, "auth.json"),
