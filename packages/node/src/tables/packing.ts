@@ -19,12 +19,6 @@ const DICTIONARY = Buffer.from(
     " and the for the to be is a with the at the from the it was I have I think I would you can there is of a in a and I",
     "Error: error: failed null undefined true false import { } from const return function export interface readonly string",
     '"https://www.com/ INFO WARN ERROR src/ .ts .json .test.ts: node_modules/ package.json\\n\\n```\\n  - \\n    \\",\\"\\":\\"',
-    '[1,{"kind":"session_created","settings":{"model":"claude-sonnet-4-5","provider":"anthropic","openai","gpt-5.4","max_turns":100,',
-    '"budget_limits":{},"tools":{"builtins":"none","safe","workspace","full","shell":false,"memory":true},"tool_filter":"All",',
-    '"structured_output_retries":2,"system_prompt":"","max_tokens":16384}}]]',
-    '[1,{"kind":"compacted","receipt":{"summary":"[{"kind":"imported","message":{"kind":"notice","blocks":[{"kind":"event","event":{',
-    '"message_queued","message_delivered","archived","labels":{"memory_added","note_added","content":"","origin":"import"',
-    '{"role":"system_notice","is_error":true,"failed","error_class":"error":"provider_error","cause":{"outcome":',
     'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=","media_type":"image/png"',
     '[[2,{"kind":"tool_results","message":{"role":"tool_results","results":[{"tool_use_id":"call_1_1","content":"',
     '{"type":"text","text":"","is_error":false}],"created_at":"2026-01-01T00:00:00.000Z"},"durations_ms":[',
@@ -42,10 +36,17 @@ const DICTIONARY = Buffer.from(
   ].join(""),
 );
 
+/** For a short text what packing takes in memory costs more than packing: with the dictionary it fits in 8 KiB. */
+const SHORT_BYTES = 4_096;
+const SHORT = { windowBits: 13, memLevel: 5 } as const;
+const CHUNK_BYTES_MIN = 64;
+
 /** A text in fewer bytes; the text itself where it is long, or would not be shorter. */
 export function pack(text: Buffer): Buffer {
   if (text.length > PACKED_BYTES_MAX) return text;
-  const packed = Buffer.concat([PACKED_SIGN, deflateRawSync(text, { dictionary: DICTIONARY })]);
+  const chunkSize = Math.max(CHUNK_BYTES_MIN, text.length);
+  const room = text.length <= SHORT_BYTES ? SHORT : {};
+  const packed = Buffer.concat([PACKED_SIGN, deflateRawSync(text, { dictionary: DICTIONARY, chunkSize, ...room })]);
   return packed.length < text.length ? packed : text;
 }
 
