@@ -14,7 +14,7 @@ import { bytesWritten, cpuOfChildrenMs, cpuSpentMs } from "./process-spending.ts
 import { createFreeEmbedder } from "./recall-free-embedder.ts";
 
 /** Who holds the conversation. Each has a process of its own: what one leaves in memory costs the next. */
-export const HOLDERS = ["floor", "without memory", "memory without vectors", "defaults", "nothing on"] as const;
+const HOLDERS = ["floor", "without memory", "memory without vectors", "defaults", "nothing on"] as const;
 type Holder = (typeof HOLDERS)[number];
 
 /** What a turn of a long run took, with all that was done behind it until nothing was left to do. */
