@@ -1,13 +1,17 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { createScriptedModel, openRuntime } from "@rkat/node";
+import { AT_REST_MS } from "@rkat/node/projections/session-files";
 import { type GrowthRow, rowsOf } from "./growth-rows.ts";
 import { createFreeEmbedder, createTalker, type Features, inFolder, passage } from "./growth-stage.ts";
 import { measureBytes } from "./memory-store-bytes.ts";
 
 const TURNS_A_SESSION = 50;
 const ROUNDS_MAX = 1_000;
+/** Files are compressed in the background. */
+const REST_MS = 2_000;
 const FEATURES: Features = ["session-store", "memory-store"];
 const CONTEXT_WINDOW = 100_000_000;
 
@@ -21,7 +25,7 @@ export function measureWork(sizes: readonly number[]): Promise<readonly GrowthRo
   return measureDisk(sizes, true, 4);
 }
 
-/** What so many turns take on the disk, vectors included, for each byte that was said: by the user, the model and tools. */
+/** What so many turns take on the disk a week later, vectors included, for each byte that was said: by the user, the model and tools. */
 function measureDisk(sizes: readonly number[], isWork: boolean, max: number): Promise<readonly GrowthRow[]> {
   return rowsOf(sizes, (size) => inFolder((folder) => readDisk(folder, size, isWork)), {
     log: { what: "log/", unit: "bytes" },
@@ -30,7 +34,7 @@ function measureDisk(sizes: readonly number[], isWork: boolean, max: number): Pr
     postings: { what: "memory/, words", unit: "bytes" },
     vectors: { what: "memory/, vectors", unit: "bytes" },
     rest: { what: "memory/, rest and what merging left", unit: "bytes" },
-    events: { what: ".rkat/, events.jsonl", unit: "bytes" },
+    events: { what: ".rkat/, events.jsonl.gz", unit: "bytes" },
     files: { what: "the other files", unit: "bytes" },
     all: { what: "all of it", unit: "bytes", max },
   });
@@ -47,6 +51,9 @@ async function readDisk(folder: string, turns: number, isWork: boolean) {
       config: { ...defaultConfig(), features: FEATURES },
       memory: { embedder: createFreeEmbedder() },
     });
+  // As long ago as it takes sessions to come to rest.
+  const { now } = Date;
+  Date.now = () => now() - AT_REST_MS;
   const runtime = await open();
   let payload = 0;
   for (let first = 0; first < turns; first += TURNS_A_SESSION) {
@@ -62,12 +69,14 @@ async function readDisk(folder: string, turns: number, isWork: boolean) {
     }
   }
   await runtime.close();
-  // No session is in use any more: all of them get their vectors.
+  Date.now = now;
+  // No session is in use any more: all of them get their vectors, and their events are compressed.
   const later = await open();
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     await later.searchMemory("anything");
     if ((await later.readMemoryStatus()).pending === 0) break;
   }
+  await setTimeout(REST_MS);
   await later.close();
   const memory = await measureBytes(join(folder, "memory"));
   const bytes = {
@@ -77,10 +86,10 @@ async function readDisk(folder: string, turns: number, isWork: boolean) {
     postings: memory.postings,
     vectors: memory.vectors + memory.signatures,
     rest: memory.rest + memory.free,
-    events: bytesIn(join(folder, ".rkat"), (name) => name === "events.jsonl"),
+    events: bytesIn(join(folder, ".rkat"), (name) => name.startsWith("events.jsonl")),
   };
   const isCounted = (name: string): boolean =>
-    !/^(?:index|memory)\.db$|\.(?:log|rows|bits)$|^events\.jsonl$/u.test(name);
+    !/^(?:index|memory)\.db$|\.(?:log|rows|bits)$|^events\.jsonl/u.test(name);
   const parts = { ...bytes, files: bytesIn(folder, isCounted) };
   const all = Object.values(parts).reduce((sum, one) => sum + one, 0);
   const shares = Object.entries({ ...parts, all }).map(([name, one]) => [name, one / payload]);

@@ -14,7 +14,7 @@ import { bytesWritten, cpuOfChildrenMs, cpuSpentMs } from "./process-spending.ts
 import { createFreeEmbedder } from "./recall-free-embedder.ts";
 
 /** Who holds the conversation. Each has a process of its own: what one leaves in memory costs the next. */
-const HOLDERS = ["floor", "without memory", "memory without vectors", "defaults"] as const;
+const HOLDERS = ["floor", "without memory", "memory without vectors", "defaults", "nothing on"] as const;
 type Holder = (typeof HOLDERS)[number];
 
 /** What a turn of a long run took, with all that was done behind it until nothing was left to do. */
@@ -35,15 +35,16 @@ interface RunOptions {
   readonly turns: number;
   /** Of what a tool says. */
   readonly output: "log" | "prose";
+  readonly holders?: readonly Holder[];
 }
 
 const OUTPUT_CHARS = 4_096;
 const WARM_UP_TURNS = 20;
 
-/** The same conversation by each, in the order of `HOLDERS`: a question, a look with a tool that says 4 KB, an answer. */
+/** The same conversation by each, each in turn: a question, a look with a tool that says 4 KB, an answer. */
 export async function measureLongRuns(folder: string, options: RunOptions): Promise<readonly LongRun[]> {
   const runs: LongRun[] = [];
-  for (const holder of HOLDERS) {
+  for (const holder of options.holders ?? HOLDERS) {
     const asked = JSON.stringify({ ...options, holder, folder: join(folder, holder) });
     const child = fork(import.meta.filename, [asked], { execArgv: [] });
     const [run] = await once(child, "message");
@@ -70,7 +71,7 @@ async function hold({
   let modelMs = cpuOfChildrenMs(server.pid);
   await runtime?.close();
   let status: Pick<MemoryStatusReport, "entries" | "pending" | "by_words"> = { entries: 0, pending: 0 };
-  if (holder !== "floor" && holder !== "without memory") {
+  if (holder === "defaults" || holder === "memory without vectors") {
     // Nobody uses the session any more: what its context still held is embedded, too.
     const next = await openHolder(holder, place);
     await settle(next);
@@ -110,7 +111,8 @@ interface Place {
 
 function openHolder(holder: Exclude<Holder, "floor">, { folder, baseUrl, sayings }: Place): Promise<Runtime> {
   const config = defaultConfig();
-  const features = config.features.filter((name) => holder !== "without memory" || name !== "memory-store");
+  const off: readonly string[] = holder === "without memory" ? ["memory-store"] : [];
+  const features = holder === "nothing on" ? [] : config.features.filter((name) => !off.includes(name));
   return openRuntime({
     stateFolder: folder,
     model: `openai/${MODEL}`,

@@ -220,7 +220,7 @@ if (process.argv[1] === import.meta.filename) {
 }
 
 function reportOf(runs: readonly LongRun[], turns: readonly TurnCost[]): Report {
-  const [floor, alone, byWords, defaults] = runs;
+  const [floor, alone, byWords, defaults, nothing] = runs;
   const cpuOver = (run?: LongRun, other?: LongRun): number => allMs(run) / allMs(other);
   const rows = runs.map((run) => [
     run.holder,
@@ -235,6 +235,7 @@ function reportOf(runs: readonly LongRun[], turns: readonly TurnCost[]): Report 
   const bytesOver = (byWords?.bytesWritten ?? Number.NaN) / (alone?.bytesWritten ?? Number.NaN);
   const ratios = [
     ["defaults, vectors included, over the floor", cpuOver(defaults, floor).toFixed(2)],
+    ["defaults, vectors included, over the runtime with nothing on", cpuOver(defaults, nothing).toFixed(2)],
     ["the runtime alone over the floor", cpuOver(alone, floor).toFixed(2)],
     ["memory without vectors over no memory", cpuOver(byWords, alone).toFixed(2)],
     ["the same in bytes written", bytesOver.toFixed(2)],
@@ -248,6 +249,7 @@ function reportOf(runs: readonly LongRun[], turns: readonly TurnCost[]): Report 
     ],
     targets: [
       { what: "CPU of a turn on defaults, vectors included, over the floor", value: cpuOver(defaults, floor), max: 3 },
+      { what: "the same over a turn with nothing on", value: cpuOver(defaults, nothing), max: 3 },
       ...turns.slice(0, 1).flatMap(({ ratio, onBytes, offBytes }) => [
         { what: "CPU of a turn with memory over one without, apart", value: ratio, max: 1.3 },
         { what: "bytes written a turn with memory over without, apart", value: onBytes / offBytes, max: 2 },

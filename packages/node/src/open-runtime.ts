@@ -362,6 +362,7 @@ async function withFiles(store: Store, to: { folder: string; warn: (sentence: st
   const files = createRkatFiles({
     ...to,
     lagging,
+    now: Date.now,
     readEvents: (sessionId, after, max) => readEvents(store.log, sessionId, { after, max }),
     row: (sessionId) => store.sessions.get(sessionId),
   });

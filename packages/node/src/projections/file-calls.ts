@@ -1,5 +1,7 @@
 import { constants, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { createGunzip, createGzip } from "node:zlib";
 import { RuntimeError } from "@rkat/core/contract/error";
 
 /** The file system calls of projections, so that tests can make them fail. */
@@ -17,6 +19,8 @@ export interface FileCalls {
   remove(path: string): Promise<void>;
   /** Opens or creates a file for its owner only, for random access. */
   open(path: string): Promise<OpenFile>;
+  /** Writes a file compressed, or a compressed one as it was, to another path; false if there is no such file. */
+  convert(how: "gzip" | "gunzip", from: string, to: string): Promise<boolean>;
 }
 
 export interface OpenFile {
@@ -71,6 +75,14 @@ export const nodeFileCalls: FileCalls = {
   },
   rename,
   remove: (path) => rm(path, { force: true }),
+  convert: async (how, from, to) => {
+    const source = await open(from, O_RDONLY | O_NOFOLLOW).catch(whenAbsent(undefined));
+    if (source === undefined) return false;
+    const target = await open(to, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, OWNER_ONLY.file);
+    const change = how === "gzip" ? createGzip() : createGunzip();
+    await pipeline(source.createReadStream(), change, target.createWriteStream());
+    return true;
+  },
   open: async (path) => {
     const file = await open(path, O_RDWR | O_CREAT | O_NOFOLLOW, OWNER_ONLY.file).catch((error) => {
       throw explained(path, error);

@@ -44,6 +44,7 @@ function newPlace(folder: string) {
       warn: (sentence) => warnings.push(sentence),
       lagging: createLaggingFiles({ folder, page, host, io, now: () => place.nowMs }),
       readEvents: (sessionId, after, max) => readEvents(kept.log, sessionId, { after, max }),
+      now: () => place.nowMs,
       row: (sessionId) => {
         read.push(sessionId);
         return kept.sessions.get(sessionId);
@@ -137,7 +138,8 @@ describe("files that lag", () => {
     await begin(running.store, 1);
     const beside = start(32, { running: [31] });
     await beside.files.makeUp();
-    expect(beside.asked).toEqual([]);
+    // It only asks for sessions that came to rest.
+    expect(beside.asked.filter(({ after }) => after === undefined)).toEqual([]);
     expect(await notesOf(folder)).toHaveLength(1);
 
     const [name = ""] = await notesOf(folder);
@@ -147,6 +149,27 @@ describe("files that lag", () => {
     expect(next.asked[0]?.updatedSinceMs).toBe(0);
     expect(await sessionsOf(folder)).toEqual([idOf(1)]);
     expect(await notesOf(folder)).toEqual([]);
+  });
+
+  it("[F6] at rest are compressed by the next process, once a day, and those of a session that changed since are not", async () => {
+    const folder = await newFolder();
+    const { place, start } = newPlace(folder);
+    const first = start(51);
+    for (const number of [1, 2]) await begin(first.store, number, 3);
+    await first.store.close();
+    const eventsOf = (number: number) => readdir(join(folder, ".rkat", "sessions", idOf(number)));
+    place.nowMs += 8 * 24 * HOUR_MS;
+    const second = start(52);
+    await begin(second.store, 3, 3);
+    await second.files.makeUp();
+    await second.store.close();
+    for (const number of [1, 2]) expect(await eventsOf(number)).toContain("events.jsonl.gz");
+    expect(await eventsOf(3)).toContain("events.jsonl");
+    place.nowMs += HOUR_MS;
+    const third = start(53);
+    await third.files.makeUp();
+    expect(third.asked).toEqual([]);
+    expect(third.read).toEqual([]);
   });
 
   it("[F6] are known of an append that is of long ago, as copies are", async () => {

@@ -4,7 +4,7 @@ import type { EntryBody } from "@rkat/core/contract/entry";
 import { hasCode, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { LogRow, RowQuery, Store } from "@rkat/core/ports/store";
 import { type FileCalls, nodeFileCalls, refuseLinks } from "./file-calls.ts";
-import { type ProjectionParts, projectSession } from "./session-files.ts";
+import { AT_REST_MS, type ProjectionParts, projectSession } from "./session-files.ts";
 
 export interface RkatFilesParts extends Omit<ProjectionParts, "io"> {
   readonly warn: (sentence: string) => void;
@@ -245,10 +245,12 @@ export interface LaggingFiles {
    * Visits sessions whose files a dead process may have left outdated. `bring` updates some and says whether that
    * worked; the position is stored for the next process.
    */
-  makeUp(bring: (sessionIds: readonly string[]) => Promise<boolean>): Promise<void>;
+  makeUp(bring: Bring): Promise<void>;
   /** Removes this process's note if nothing is missing. */
   close(isComplete: boolean): Promise<void>;
 }
+
+type Bring = (sessionIds: readonly string[]) => Promise<boolean>;
 
 export interface LaggingFilesParts {
   /** The state folder; notes are in `.rkat/behind/`, one per process. */
@@ -259,7 +261,10 @@ export interface LaggingFilesParts {
   readonly now: () => number;
 }
 
-/** Sessions updated since then may lack files; those up to `after`, in page order, were checked. */
+/**
+ * Sessions updated since then may lack files, or came to rest since the last look; those up to `after`, in page order,
+ * were checked.
+ */
 interface Note {
   readonly since_ms: number;
   readonly after?: Pick<LogRow, "session_id" | "updated_at_ms"> | undefined;
@@ -270,6 +275,10 @@ const CLOCKS_APART_MS = 5 * 60_000;
 /** While nothing lags the note is renewed at most this often: earlier sessions need no check. */
 const NOTE_EVERY_MS = 60_000;
 const PAGE_ROWS = 64;
+/** The note on how far sessions were looked at that came to rest: at most once a day. */
+const AT_REST = "at-rest.json";
+const LOOK_EVERY_MS = 86_400_000;
+const FIRST_ID = "00000000-0000-0000-0000-000000000000";
 
 /** Notes of this process in use: another may be left by a store that was closed too early. */
 const inUse = new Set<string>();
@@ -301,17 +310,32 @@ export function createLaggingFiles({ folder, page, host, io = nodeFileCalls, now
     if (!Number.isSafeInteger(pid)) return false;
     return pid === host.pid ? !inUse.has(name) : !host.isRunning(pid);
   };
-  const follow = async (name: string, bring: (ids: readonly string[]) => Promise<boolean>): Promise<void> => {
-    const { since_ms, after: first } = toNote(await io.read(join(notes, name)));
+  /** True when everything that a note names was visited. */
+  const follow = async (name: string, { since_ms, after: first }: Note, bring: Bring): Promise<boolean> => {
     for (let after = first; ; ) {
       const updatedSinceMs = Math.max(0, since_ms - CLOCKS_APART_MS);
       const rows = await page({ updatedSinceMs, max: PAGE_ROWS, ...(after === undefined ? {} : { after }) });
-      if (isClosed || !(await bring(rows.map(({ session_id }) => session_id)))) return;
+      if (isClosed || !(await bring(rows.map(({ session_id }) => session_id)))) return false;
       const last = rows.at(-1);
-      if (last === undefined || rows.length < PAGE_ROWS) return io.remove(join(notes, name));
+      if (last === undefined || rows.length < PAGE_ROWS) return true;
       after = { session_id: last.session_id, updated_at_ms: last.updated_at_ms };
       await write(name, { since_ms, after });
     }
+  };
+  const noteOf = async (name: string): Promise<Note> => toNote(await io.read(join(notes, name)));
+  const lookForRest = async (bring: Bring): Promise<void> => {
+    const { since_ms, after } = await noteOf(AT_REST);
+    const until = now() - AT_REST_MS;
+    if (after === undefined && until - since_ms < LOOK_EVERY_MS) return;
+    const from = after ?? { session_id: FIRST_ID, updated_at_ms: until };
+    let isAny = false;
+    const pack: Bring = async (ids) => {
+      isAny ||= ids.length > 0;
+      const events = await Promise.all(ids.map((id) => io.list(join(folder, ".rkat", "sessions", id))));
+      return bring(ids.filter((_, at) => events[at]?.includes("events.jsonl")));
+    };
+    const isDone = await follow(AT_REST, { since_ms, after: from }, pack);
+    if (isDone && isAny) await write(AT_REST, { since_ms: from.updated_at_ms });
   };
   return {
     expect: async (atMs) => {
@@ -329,7 +353,9 @@ export function createLaggingFiles({ folder, page, host, io = nodeFileCalls, now
     },
     makeUp: async (bring) => {
       await refuseLinks(io, folder, notes);
-      for (const name of (await io.list(notes)).filter(isLeft)) if (!isClosed) await follow(name, bring);
+      for (const name of (await io.list(notes)).filter(isLeft))
+        if (!isClosed && (await follow(name, await noteOf(name), bring))) await io.remove(join(notes, name));
+      if (!isClosed) await lookForRest(bring);
     },
     close: async (isComplete) => {
       isClosed = true;

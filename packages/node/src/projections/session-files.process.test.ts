@@ -1,6 +1,7 @@
 import { appendFile, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import { createInMemoryStore } from "@rkat/core/create-runtime";
 import type { Store } from "@rkat/core/ports/store";
@@ -40,12 +41,13 @@ async function append(store: Store, bodies: readonly EntryBody[]): Promise<void>
 async function project(
   store: Store,
   folder: string,
-  more: { io?: FileCalls; reads?: number[][]; isReplay?: boolean } = {},
+  more: { io?: FileCalls; reads?: number[][]; isReplay?: boolean; now?: () => number } = {},
 ): Promise<void> {
-  const { io = nodeFileCalls, reads = [], isReplay = false } = more;
+  const { io = nodeFileCalls, reads = [], isReplay = false, now = () => 0 } = more;
   const parts = {
     folder,
     io,
+    now,
     row: (sessionId: string) => store.sessions.get(sessionId),
     readEvents: (sessionId: string, after: number, max: number) => {
       reads.push([after, max]);
@@ -264,6 +266,28 @@ describe("the files of a session", () => {
     await project(store, folder, { io: dyingAfter(REPLAY_CALLS, 0.5), isReplay: true });
   });
 
+  it("[F6] at rest have their events compressed, through kills at any call, and plain again with the next event", async () => {
+    const now = () => Number.MAX_SAFE_INTEGER;
+    for (let calls = 0; calls < 9; calls += 1) {
+      const store = await newStore();
+      const folder = await newFolder();
+      await append(store, [opened("Hi."), answered("Hello."), closed]);
+      await project(store, folder);
+      const { "events.jsonl": events = "", ...others } = await contentsOf(folder);
+      await project(store, folder, { io: dyingAfter(calls, 0.5), now }).catch(() => {});
+      await project(store, folder, { now });
+      const packed = await readFile(join(filesOf(folder), "events.jsonl.gz"));
+      expect(gunzipSync(packed).toString()).toBe(events);
+      expect(Object.keys(await contentsOf(folder)).sort()).toEqual([...Object.keys(others), "events.jsonl.gz"].sort());
+      await append(store, [opened("And?"), answered("Bye."), closed]);
+      const reads: number[][] = [];
+      await project(store, folder, { io: dyingAfter(calls, 0.5) }).catch(() => {});
+      await project(store, folder, { reads });
+      expect(reads[0]?.[0]).toBeGreaterThan(0);
+      expect(await contentsOf(folder)).toEqual(await replayed(store));
+    }
+  });
+
   it("[F6] are whole after a tail that was killed at any call and another one without a text", async () => {
     for (let calls = 0; calls < TAIL_CALLS; calls += 1) {
       const store = await newStore();
@@ -336,7 +360,7 @@ const body: fc.Arbitrary<EntryBody> = fc.oneof(
   fc.constantFrom(closed, archived, created),
 );
 /** File calls of a replay of a short log, and of the projection of a short tail. */
-const REPLAY_CALLS = 14;
+const REPLAY_CALLS = 15;
 const TAIL_CALLS = 14;
 /** Entries are appended, the checkpoint may be spoilt, and the projection may be killed at a call. */
 const step = fc.record({
@@ -379,6 +403,11 @@ function dyingAfter(calls: number, taken: number): FileCalls {
         () => nodeFileCalls.write(path, share(written)),
       ),
     rename: (from, to) => live(() => nodeFileCalls.rename(from, to)),
+    convert: (how, from, to) =>
+      live(
+        () => nodeFileCalls.convert(how, from, to),
+        () => nodeFileCalls.write(to, "torn"),
+      ),
     remove: (path) => live(() => nodeFileCalls.remove(path)),
     open: (path) =>
       live(async () => {

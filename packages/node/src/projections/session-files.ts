@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { invalid } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { SessionId } from "@rkat/core/contract/session";
@@ -12,7 +12,12 @@ export interface ProjectionParts {
   readonly readEvents: (sessionId: string, after: number, max: number) => Promise<readonly ProjectedEvent[]>;
   readonly row: (sessionId: string) => Promise<SessionRow | undefined>;
   readonly io: FileCalls;
+  /** The current time; without it no session is at rest. */
+  readonly now?: () => number;
 }
+
+/** A session that has not changed for so long is at rest: its events are compressed until it changes again. */
+export const AT_REST_MS = 7 * 86_400_000;
 
 /** Bounds memory for long logs. */
 const PAGE_EVENTS_MAX = 256;
@@ -35,8 +40,12 @@ export async function projectSession(
   if (row === undefined) return;
   await refuseLinks(io, parts.folder, paths.folder);
   const checkpoint = options.isReplay ? undefined : toSeq(await io.read(paths.checkpoint));
-  if (checkpoint === row.last_seq) return;
+  const packAtRest = async (): Promise<void> => {
+    if ((parts.now?.() ?? 0) - row.updated_at_ms >= AT_REST_MS) await packEvents(io, paths);
+  };
+  if (checkpoint === row.last_seq) return packAtRest();
   if (checkpoint === undefined) await io.makeFolder(paths.folder);
+  else await unpackEvents(io, paths);
   const file = await io.open(paths.events);
   // Without a text in the tail, the file still holds the last one.
   const writeText = async (text: string | undefined): Promise<void> => {
@@ -58,6 +67,20 @@ export async function projectSession(
   }
   await replace(io, paths.session, `${JSON.stringify(toView(row), undefined, 2)}\n`);
   await replace(io, paths.checkpoint, String(row.last_seq));
+  await packAtRest();
+}
+
+/** If this is interrupted both files are there: then the one that is not compressed is valid. */
+async function packEvents(io: FileCalls, { events, packed }: Paths): Promise<void> {
+  if (!(await io.convert("gzip", events, `${packed}.tmp`))) return;
+  await io.rename(`${packed}.tmp`, packed);
+  await io.remove(events);
+}
+
+async function unpackEvents(io: FileCalls, { folder, events, packed }: Paths): Promise<void> {
+  const isThere = (await io.list(folder)).includes(basename(events));
+  if (!isThere && (await io.convert("gunzip", packed, `${events}.tmp`))) await io.rename(`${events}.tmp`, events);
+  await io.remove(packed);
 }
 
 type Paths = ReturnType<typeof pathsOf>;
@@ -70,6 +93,7 @@ function pathsOf(stateFolder: string, sessionId: string) {
   return {
     folder,
     events: join(folder, "events.jsonl"),
+    packed: join(folder, "events.jsonl.gz"),
     summary: join(folder, "summary.txt"),
     session: join(folder, "session.json"),
     checkpoint: join(folder, "checkpoint"),
@@ -97,6 +121,7 @@ async function soundSeam(
 /** The checkpoint goes first: if this is interrupted, its absence marks the rest as unreliable. */
 async function forget(io: FileCalls, events: OpenFile, paths: Paths): Promise<void> {
   await io.remove(paths.checkpoint);
+  await io.remove(paths.packed);
   await events.truncate(0);
   await io.remove(paths.summary);
   await io.remove(paths.session);

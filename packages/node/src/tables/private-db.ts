@@ -84,7 +84,7 @@ export interface PrivateDbOptions {
 
 /** A file is rewritten when it has grown this much since the last time: earlier when it closes and nothing waits. */
 const GROWTH_MAX = 8;
-const GROWTH_AT_CLOSE_MAX = 1.25;
+const GROWTH_AT_CLOSE_MAX = 1.1;
 const SMALL_BYTES = 256 * 1_024;
 const SMALL_AT_CLOSE_BYTES = 16 * 1_024;
 const SYNC_PAUSE_MS = 2_000;
