@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import type { Client } from "@rkat/client";
-import { connect, hasCode } from "@rkat/client/browser";
+import { connect, RuntimeError } from "@rkat/client/browser";
 import type { Scope } from "@rkat/core/contract/caller";
 import { decodePart, replaceRoute } from "./router.ts";
 import { createSavedRuntime, savedSession } from "./saved-page.ts";
@@ -59,7 +59,7 @@ export async function connectToServer(token = takeToken()): Promise<void> {
     if (attempt !== attempts) return;
     if (isUnauthorized(thrown)) return logOut(token === undefined ? undefined : WRONG_TOKEN);
     // The page shows nothing without the read scope; another token may have it.
-    if (hasCode(thrown, "PERMISSION_DENIED")) return logOut(`${thrown.message}.`);
+    if (thrown instanceof RuntimeError && thrown.code === "PERMISSION_DENIED") return logOut(`${thrown.message}.`);
     state.value = { kind: "unreachable", problem: messageOf(thrown) };
   }
 }
@@ -107,7 +107,7 @@ export function handleError(thrown: unknown): string {
 }
 
 function isUnauthorized(thrown: unknown): boolean {
-  return hasCode(thrown, "UNAUTHORIZED");
+  return thrown instanceof RuntimeError && thrown.code === "UNAUTHORIZED";
 }
 
 function messageOf(thrown: unknown): string {
