@@ -3,7 +3,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
-import { unpackedIn } from "@rkat/node/tables/packing";
 
 export interface Sighting {
   readonly file: string;
@@ -46,7 +45,6 @@ function bare(text: string): string {
 
 function* filesViews(bytes: Buffer): Iterable<View> {
   yield* viewsOf(bytes, "");
-  for (const text of unpackedIn(bytes)) yield* viewsOf(text, "packed ");
   const line = bytes.subarray(0, 1_000).indexOf(10) + 1;
   for (const start of [0, line]) {
     for (const unpack of [gunzipSync, zstdDecompressSync]) {

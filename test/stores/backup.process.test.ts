@@ -22,7 +22,6 @@ import { openEmbeddedStore } from "@rkat/node/open-runtime";
 import { backUpStore, restoreBackup, verifyBackup } from "@rkat/node/store-places";
 import { afterAll, describe, expect, it } from "vitest";
 import { created, idOf, said } from "../support/entries.ts";
-import { holdsText } from "../support/kept-texts.ts";
 import { differenceOf, everythingInFolder, fillRealm } from "./random-store.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-backup-"));
@@ -61,7 +60,7 @@ const filesIn = (folder: string): readonly string[] =>
     .map((entry) => join(entry.parentPath, entry.name));
 
 const holders = (folder: string, text: string): readonly string[] =>
-  filesIn(folder).filter((path) => holdsText(path, text));
+  filesIn(folder).filter((path) => readFileSync(path).includes(text));
 
 const copyOf = (place: string, end: string): string => filesIn(place).find((path) => path.endsWith(end)) ?? "";
 

@@ -246,7 +246,7 @@ function makeFolders(...folders: readonly string[]): void {
 }
 
 /** The version of what is stored: raised when an older program would misread it. Version 1 was not written down. */
-const FORMAT = 3;
+const FORMAT = 2;
 const FORMAT_FILE = "format";
 
 /** The version of a folder; throws if this program does not know it. It stands there twice: a damaged one is ignored. */

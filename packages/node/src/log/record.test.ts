@@ -1,18 +1,8 @@
-import { FORGOTTEN, FORGOTTEN_SHORT, FORGOTTEN_SHORTER } from "@rkat/core/contract/compaction";
 import type { Entry } from "@rkat/core/contract/entry";
 import { describe, expect, it } from "vitest";
 import { answered } from "../../../../test/support/entries.ts";
 import { fc } from "../../../../test/support/property.ts";
-import {
-  decodeRecord,
-  encodeInPieces,
-  encodeRecord,
-  encodeToFit,
-  findRecord,
-  HEADER_BYTES,
-  openRecord,
-  recordHead,
-} from "./record.ts";
+import { decodeRecord, encodeInPieces, encodeRecord, findRecord, openRecord, recordHead } from "./record.ts";
 
 const texts = fc.array(fc.string({ unit: "binary", maxLength: 40 }), { minLength: 1, maxLength: 5 });
 const record = fc.record({
@@ -32,13 +22,6 @@ function entriesOf({ texts: said, seq, span }: { texts: readonly string[]; seq: 
 }
 
 const ID = "01900000-0000-7000-8000-000000000001";
-
-/** What an erasure leaves of a text: see `fit` in `core/state/forgetting`. */
-function forgotten(text: string): string {
-  if (text === "") return text;
-  if (text.length >= FORGOTTEN.length) return FORGOTTEN;
-  return text.length >= 3 ? FORGOTTEN_SHORT : FORGOTTEN_SHORTER;
-}
 
 describe("a record", () => {
   it("[F4] comes back as it was written, wherever it stands", () => {
@@ -115,29 +98,6 @@ describe("a record", () => {
           .slice(0, 2),
       );
     }
-  });
-
-  it("[F13] is packed, and keeps its length whichever of its texts are forgotten", () => {
-    const said = fc.oneof(fc.string({ maxLength: 60 }), fc.constantFrom("ok", "a", "again and again ".repeat(9), "…"));
-    const pool = fc.array(said, { minLength: 1, maxLength: 4 });
-    const places = fc.array(fc.tuple(fc.nat(3), fc.boolean()), { minLength: 1, maxLength: 60 });
-    fc.assert(
-      fc.property(pool, places, (texts, chosen) => {
-        const textAt = (at: number): string => texts[at % texts.length] ?? "";
-        const entries = entriesOf({ texts: chosen.map(([at]) => textAt(at)), seq: 1, span: 1 });
-        const before = encodeRecord(ID, entries);
-        expect(before.length).toBeLessThanOrEqual(HEADER_BYTES + JSON.stringify(entries).length);
-        const left = entries.map((entry, at) =>
-          chosen[at]?.[1] ? { ...entry, body: answered(forgotten(textAt(chosen[at][0]))) } : entry,
-        );
-        const after = encodeToFit(before, left, { seal: undefined });
-        expect(after.length).toBe(before.length);
-        expect(decodeRecord(after, 0).entries).toEqual(left);
-      }),
-      { numRuns: 2_000 },
-    );
-    const long = encodeRecord(ID, entriesOf({ texts: ["The answer is still open. ".repeat(40)], seq: 1, span: 1 }));
-    expect(long.length).toBeLessThan(300);
   });
 
   it("[F7] with any bytes changed is no record any more", () => {

@@ -3,7 +3,6 @@ import type { Entry } from "@rkat/core/contract/entry";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
 import { isSealed, isUnreadable, SEAL_BYTES, sealOn } from "@rkat/core/stores/sealing";
-import { pack, unpack } from "../tables/packing.ts";
 import type { SegmentIo } from "./segments.ts";
 
 /** Entries of one append: they are written, checked and found together. */
@@ -21,33 +20,17 @@ const RECORD_BYTES_MAX = 64 * 1_024 * 1_024;
 /** A larger number is written as this one. */
 const FENCE_MAX = 2 ** 16 - 1;
 
-/** Left free behind packed entries: after an erasure they may pack a little worse, and the record keeps its length. */
-const ROOM_BYTES = 8;
-const ROOM_BYTES_AN_ENTRY = 2;
-
-/** Writes entries as one record, packed, and sealed where there is a seal. Of two for the same seq the one with the higher fence counts. */
+/** Writes entries as one record, sealed where there is a seal. Of two for the same seq the one with the higher fence counts. */
 export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>[], fence = 0, seal?: Seal): Buffer {
   const payload = JSON.stringify(entries.map(({ span, body }) => [span, body]));
   const record = Buffer.allocUnsafe(HEADER_BYTES + checked(Buffer.byteLength(payload)));
   record.write(payload, HEADER_BYTES);
-  return headed(packedRecord(record, entries.length), { sessionId, entries, fence, seal });
-}
-
-function packedRecord(plain: Buffer, entries: number): Buffer {
-  const packed = pack(plain.subarray(HEADER_BYTES));
-  const bytes = HEADER_BYTES + packed.length + ROOM_BYTES + ROOM_BYTES_AN_ENTRY * entries;
-  return bytes < plain.length ? filled(bytes, packed) : plain;
-}
-
-function filled(bytes: number, payload: Buffer): Buffer {
-  const record = Buffer.alloc(bytes);
-  payload.copy(record, HEADER_BYTES);
-  return record;
+  return headed(record, { sessionId, entries, fence, seal });
 }
 
 /**
  * Writes other entries as a record that is as long as the one whose place it takes, and sealed if that was: what is over is
- * blanks before the last bracket, or zeros after packed entries.
+ * blanks before the last bracket.
  */
 export function encodeToFit(
   before: Buffer,
@@ -59,11 +42,10 @@ export function encodeToFit(
   const bytes = before.length - (by === undefined ? 0 : SEAL_BYTES);
   const payload = JSON.stringify(entries.map(({ span, body }) => [span, body]));
   const room = bytes - HEADER_BYTES - Buffer.byteLength(payload);
-  const kept = Buffer.from(room < 0 ? payload : `${payload.slice(0, -1)}${" ".repeat(room)}]`);
-  const fit = room < 0 ? pack(kept) : kept;
-  const over = HEADER_BYTES + fit.length - bytes;
-  if (over > 0) throw new RuntimeError("SESSION_STORE_ERROR", `a record may not grow, and this one would by ${over}`);
-  return headed(filled(bytes, fit), { sessionId, entries, fence, seal: by, owner });
+  if (room < 0) throw new RuntimeError("SESSION_STORE_ERROR", `a record may not grow, and this one would by ${-room}`);
+  const record = Buffer.allocUnsafe(bytes);
+  record.write(`${payload.slice(0, -1)}${" ".repeat(room)}]`, HEADER_BYTES);
+  return headed(record, { sessionId, entries, fence, seal: by, owner });
 }
 
 /** So many entries are a moment's work. */
@@ -87,7 +69,7 @@ export async function encodeInPieces(
   }
   pieces.push(Buffer.from("]"));
   checked(pieces.reduce((sum, piece) => sum + piece.length, -HEADER_BYTES));
-  return headed(packedRecord(Buffer.concat(pieces), entries.length), { sessionId, entries, fence, seal });
+  return headed(Buffer.concat(pieces), { sessionId, entries, fence, seal });
 }
 
 function checked(payloadBytes: number): number {
@@ -187,9 +169,9 @@ function payloadAt(buffer: Buffer, offset: number, seal: Seal | undefined): Buff
   const kept = buffer.subarray(offset + HEADER_BYTES, offset + HEADER_BYTES + buffer.readUInt32LE(offset));
   const { sessionId, seq } = recordHead(buffer, offset);
   const by = sealOn(kept, seal, `seq ${seq} of session ${sessionId}`);
-  if (by === undefined) return unpack(kept);
+  if (by === undefined) return kept;
   const opened = openKept(by, sessionId, kept, buffer.subarray(offset + CHECKED_FROM, offset + HEADER_BYTES));
-  return unpack(Buffer.from(opened.buffer, opened.byteOffset, opened.length));
+  return Buffer.from(opened.buffer, opened.byteOffset, opened.length);
 }
 
 /** What is left of a session that was forgotten is sealed with a key that all such share: its own is destroyed. */

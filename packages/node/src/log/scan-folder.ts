@@ -9,10 +9,8 @@ import { workerFile } from "@rkat/core/ports/package-file";
 import type { Scan } from "@rkat/core/ports/store";
 import { createFinder, type Finder, type FoundText, requireTexts } from "@rkat/core/stores/scan";
 import { createTally, type Tally } from "@rkat/core/stores/scan-tally";
-import { PACKED_BYTES_MAX, unpackedIn } from "../tables/packing.ts";
 
 const READ_BYTES = 256 * 1_024;
-const WINDOW_BYTES = 4 * 1_024 * 1_024;
 /** Before what a blob holds stands a line with its media type. */
 const FIRST_LINE_MAX = 512;
 /** A file may be made to unpack to more than any disk holds. */
@@ -112,31 +110,8 @@ async function lookInto(path: string, place: string, { finder, tally }: Looking)
     await file.close();
   }
   tally.place(place, finder.end());
-  tally.also(place, await lookAtPacked(path, finder));
   const packing = head === undefined ? undefined : packingOf(head);
   if (packing !== undefined) tally.also(place, await lookInside(path, packing, finder));
-}
-
-/** Texts that were packed one by one, wherever they lie in a file: also what nothing refers to any more. */
-async function lookAtPacked(path: string, finder: Finder): Promise<readonly FoundText[]> {
-  const found: FoundText[] = [];
-  const file = await open(path, "r").catch(unlessGone);
-  try {
-    // A text may begin in one window and end in the next.
-    const window = Buffer.allocUnsafe(WINDOW_BYTES + PACKED_BYTES_MAX);
-    for (let first = 0; file !== undefined; first += WINDOW_BYTES) {
-      const { bytesRead } = await file.read(window, 0, window.length, first);
-      const bytes = window.subarray(0, bytesRead);
-      for (const text of unpackedIn(bytes, WINDOW_BYTES)) {
-        finder.read(text);
-        found.push(...inForm("packed", finder.end()));
-      }
-      if (bytesRead < window.length) return found;
-    }
-    return found;
-  } finally {
-    await file?.close();
-  }
 }
 
 interface Packing {

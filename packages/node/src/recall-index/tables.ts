@@ -1,6 +1,5 @@
 import type { Chunk, ChunkSource, LogMark, MemoryBatch, NewChunk } from "@rkat/core/ports/memory";
 import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
-import { pack, unpack } from "../tables/packing.ts";
 import { openPrivateDb, type PrivateDb, type Table } from "../tables/private-db.ts";
 import { DamagedDb } from "../tables/table-file.ts";
 
@@ -130,37 +129,36 @@ export function lacking(what: string): DamagedDb {
 }
 
 const ROLES = ["user", "assistant", "tool", "notice"] as const;
-/** A bit of the session's number: what follows is a packed list. Rows of an earlier version have their fields at fixed places. */
-const PACKED = 2 ** 31;
-const SESSION_BYTES = 4;
-// Of an earlier version: session u32 · seq u48 · turn u32 · part u32 · time f64 · role u8 · encoding u8 · bytes of the kind u16.
+// session u32 · seq u48 · turn u32 · part u32 · time f64 · role u8 · encoding u8 · bytes of the kind u16, then kind and text.
 const HEAD_BYTES = 30;
 
 /** A chunk as it is kept. The number of its session stands in it once the session has one. */
-export function encodeRow({ seq, turn, part, created_at_ms, role, kind, text }: Omit<NewChunk, "terms">): Buffer {
-  const fields = JSON.stringify([seq, turn, part, created_at_ms, role, kind, text]);
-  return Buffer.concat([Buffer.alloc(SESSION_BYTES), pack(Buffer.from(fields))]);
+export function encodeRow(chunk: Omit<NewChunk, "terms">): Buffer {
+  // Half of a pair, left where a text was cut, would not come back from UTF-8.
+  const encoding = chunk.text.isWellFormed() ? "utf8" : "utf16le";
+  const kind = Buffer.from(chunk.kind);
+  const row = Buffer.allocUnsafe(HEAD_BYTES + kind.length + Buffer.byteLength(chunk.text, encoding));
+  row.writeUInt32LE(0, 0);
+  row.writeUIntLE(chunk.seq, 4, 6);
+  row.writeUInt32LE(chunk.turn, 10);
+  row.writeUInt32LE(chunk.part, 14);
+  row.writeDoubleLE(chunk.created_at_ms, 18);
+  row.writeUInt8(ROLES.indexOf(chunk.role), 26);
+  row.writeUInt8(encoding === "utf8" ? 0 : 1, 27);
+  row.writeUInt16LE(kind.length, 28);
+  kind.copy(row, HEAD_BYTES);
+  row.write(chunk.text, HEAD_BYTES + kind.length, encoding);
+  return row;
 }
 
 export function assignSession(row: Buffer, session: number): void {
-  row.writeUInt32LE(session + PACKED, 0);
+  row.writeUInt32LE(session, 0);
 }
 
 export function decodeRow(row: Buffer, nameOf: (session: number) => string): ChunkSource & Pick<Chunk, "text"> {
-  const session = row.readUInt32LE(0);
-  if (session < PACKED) return decodeEarlierRow(row, nameOf(session));
-  // Its checksum was right, so it is what `encodeRow` made.
-  const fields = JSON.parse(unpack(row.subarray(SESSION_BYTES)).toString()) as RowFields;
-  const [seq, turn, part, created_at_ms, role, kind, text] = fields;
-  return { session_id: nameOf(session - PACKED), turn, seq, part, role, kind, created_at_ms, text };
-}
-
-type RowFields = readonly [number, number, number, number, ChunkSource["role"], ChunkSource["kind"], string];
-
-function decodeEarlierRow(row: Buffer, session_id: string): ChunkSource & Pick<Chunk, "text"> {
   const textAt = HEAD_BYTES + row.readUInt16LE(28);
   return {
-    session_id,
+    session_id: nameOf(row.readUInt32LE(0)),
     turn: row.readUInt32LE(10),
     seq: row.readUIntLE(4, 6),
     part: row.readUInt32LE(14),
