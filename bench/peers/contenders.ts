@@ -93,5 +93,7 @@ export async function runJob(
 
 function reasonIn(printed: string): string {
   const lines = printed.split("\n").filter((line) => line.trim() !== "");
-  return (lines.find((line) => /^\w*Error|Assertion failed/.test(line)) ?? lines.at(-1) ?? "the process failed").trim();
+  const named =
+    lines.find((line) => /^\w*Error|Assertion failed/.test(line)) ?? lines.find((line) => /Error/.test(line));
+  return (named ?? lines.at(-1) ?? "the process failed").trim();
 }
