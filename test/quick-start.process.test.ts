@@ -77,3 +77,14 @@ it("[G5] README.md: the commands that need no key run without one, and print wha
     expect(output).toContain(found);
   }
 }, 90_000);
+
+it("[V2] docs/tutorial.md: its commands run as written once rkat is installed, and say what the page says", async () => {
+  const tutorial = readFileSync(join(import.meta.dirname, "../docs/tutorial.md"), "utf8");
+  const blocks = [...tutorial.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, sh = ""]) => sh);
+  const [talk = "", look = ""] = blocks;
+  const sh = `${talk.slice(talk.indexOf("export "))}${look}`.replaceAll("npx ", "");
+  const { code, output } = await runBlock("sh", sh);
+  expect(code, output).toBe(0);
+  for (const found of ["4711", "Not compacted: nothing to remove", "The staging port is"])
+    expect(output).toContain(found);
+}, 90_000);

@@ -197,4 +197,16 @@ describe("npm create rkat, from the registry", () => {
     expect(failure.stderr).toMatch(sentence);
     expect(globSync("*", { cwd: folder }).sort()).toEqual(before);
   });
+
+  it("[V3] [H1] says in one sentence that a Node is too old", async () => {
+    const older = `data:text/javascript,Object.defineProperty(process.versions,"node",{value:"20.20.2"})`;
+    const program = join(root, "packages/create/bin/create-rkat.js");
+    const failure = await run(process.execPath, ["--import", older, program, "new"], { cwd: folder }).catch(
+      (error) => error,
+    );
+    expect(failure).toMatchObject({
+      code: 2,
+      stderr: "create-rkat: rkat needs Node 22.18 or newer; this is Node 20.20.2\n",
+    });
+  });
 });

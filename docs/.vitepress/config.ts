@@ -65,13 +65,18 @@ export default defineConfig({
     theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
     config: (markdown) => {
       markdown.core.ruler.push("repository-links", ({ tokens }) => {
+        let isOnlyNamed = false;
         for (const token of tokens.flatMap(({ children }) => children ?? [])) {
           const href = token.attrGet("href");
+          if (token.type === "link_close" && isOnlyNamed) token.tag = "span";
           if (token.type !== "link_open" || href === null) continue;
-          // A page of the site has no folders but its own.
-          if (/^(?:https?:|#|[\w-]+\.md)/.test(href) || href.startsWith("pictures/")) continue;
-          const path = join("docs", href);
-          token.attrSet("href", home ? `${home}/blob/main/${path}` : "#");
+          isOnlyNamed = false;
+          if (/^(?:https?:|#|(?:migrate\/)?[\w-]+\.md)/.test(href) || href.startsWith("pictures/")) continue;
+          if (home) token.attrSet("href", `${home}/blob/main/${join("docs", href)}`);
+          else {
+            isOnlyNamed = true;
+            Object.assign(token, { tag: "span", attrs: null });
+          }
         }
       });
     },
@@ -85,5 +90,6 @@ export default defineConfig({
     for (const page of ours) copyFileSync(join(docs, page), join(outDir, page));
     const index = readFileSync(join(docs, "../llms.txt"), "utf8");
     writeFileSync(join(outDir, "llms.txt"), index.replaceAll("](docs/", "]("));
+    writeFileSync(join(outDir, "llms-full.txt"), ours.map((page) => readFileSync(join(docs, page), "utf8")).join("\n"));
   },
 });

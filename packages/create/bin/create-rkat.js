@@ -19,6 +19,10 @@ Creates a program with rkat in FOLDER, which must be new or empty.
     .join("\n                   ")}
   --help           shows this text
 `;
+// The same as `engines` in package.json, which npm only warns of.
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major < 22 || (major === 22 && minor < 18))
+  refuse(`rkat needs Node 22.18 or newer; this is Node ${process.versions.node}`);
 const home = join(import.meta.dirname, "..");
 const { version } = JSON.parse(readFileSync(join(home, "package.json"), "utf8"));
 

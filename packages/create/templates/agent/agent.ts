@@ -20,11 +20,13 @@ const cancelOrder = defineTool({
   run: ({ order }) => (orders.delete(order) ? `Order ${order} is cancelled.` : `There is no order ${order}.`),
 });
 
-/** `model` is `offline` until a key of a provider is set: deterministic, no network, and it calls no tools of yours. */
+/** `offline` until a key of a provider is set: deterministic, no network, and it calls no tools of yours. */
+export const model = process.env.RKAT_MODEL ?? (process.env.ANTHROPIC_API_KEY ? "claude-sonnet-4-5" : "offline");
+
 export const openAgent = (options: Partial<Parameters<typeof openRuntime>[0]> = {}) =>
   openRuntime({
     stateFolder: ".state",
-    model: process.env.RKAT_MODEL ?? (process.env.ANTHROPIC_API_KEY ? "claude-sonnet-4-5" : "offline"),
+    model,
     systemPrompt: "You help the customers of a lamp shop.",
     tools: [findOrder, cancelOrder],
     ...options,

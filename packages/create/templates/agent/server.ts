@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { createHandler } from "rkat/server";
-import { openAgent } from "./agent.ts";
+import { model, openAgent } from "./agent.ts";
 
 const runtime = await openAgent();
 // Replace this by the login of your application.
@@ -36,4 +36,6 @@ const port = Number(process.env.PORT ?? 3000);
 const server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port }, (at) =>
   console.log(`http://127.0.0.1:${at.port}/`),
 );
+if (model === "offline")
+  console.log("The model is offline, which calls no tools; set ANTHROPIC_API_KEY or RKAT_MODEL.");
 process.once("SIGINT", () => server.close(() => void runtime.close()));
