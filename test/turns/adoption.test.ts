@@ -95,6 +95,42 @@ describe("a turn whose process ended", () => {
     expect(events.map(({ payload }) => payload.type)).toContain("turn_adopted");
   });
 
+  it("[P1] gives a request that is sent again the end of its turn, which another process takes at that moment", async () => {
+    const { shared, start } = createRealm();
+    const request = { prompt: "Say it.", idempotency_key: "request-1" };
+    const first = start([{ ends: "silent" }]);
+    first.runtime.dispatch("createSession", request).catch(() => {});
+    await vi.waitFor(() => expect(first.model.requests).toHaveLength(1));
+    await first.kill();
+    const [asked, taken, said] = [1, 2, 3].map(() => Promise.withResolvers<void>());
+    // The answer of before the turn was taken.
+    const isHeld = async (id: string): Promise<boolean> => {
+      const answer = await shared.locks.isHeld(id);
+      asked?.resolve();
+      await taken?.promise;
+      return answer;
+    };
+    const last = start([], { store: { ...shared, locks: { ...shared.locks, isHeld } }, resumeTurns: false });
+    const again = last.runtime.dispatch("createSession", request);
+    again.catch(() => {});
+    await asked?.promise;
+    const work: Tool = {
+      name: "work",
+      description: "Works.",
+      inputSchema: { type: "object" },
+      execute: async () => {
+        taken?.resolve();
+        await said?.promise;
+        return "worked";
+      },
+    };
+    start([{ calls: [{ name: "work" }] }, { text: "Said." }], { tools: [work] });
+    await taken?.promise;
+    await new Promise(setImmediate);
+    said?.resolve();
+    expect(await again).toMatchObject({ text: "Said." });
+  });
+
   it("[P2] [A6] tells the model that the outcome of a call is unknown, and does not run it again", async () => {
     const { shared, start } = createRealm();
     const { tool, calls, began } = stuckTool();

@@ -420,7 +420,11 @@ export function createEndOf(parts: {
     if (over !== undefined || seq !== state.turn?.seq) return over;
     const isHeld = session.isRunning || (await store.locks.isHeld(state.sessionId));
     if (isHeld || isWaiting(state)) return parts.untilOver(session, call, { turn: seq });
-    return parts.finishTurn({ session_id: state.sessionId }, call);
+    return parts.finishTurn({ session_id: state.sessionId }, call).catch((thrown: unknown) => {
+      // Another process has continued it since.
+      if (!hasCode(thrown, "SESSION_BUSY") && !hasCode(thrown, "SESSION_NOT_RUNNING")) throw thrown;
+      return parts.untilOver(session, call, { turn: seq });
+    });
   };
 }
 
