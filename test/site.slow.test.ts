@@ -53,6 +53,13 @@ it("[V2] the site has every page with its source beside it, and llms.txt names t
   const links = [...readFileSync(join(built, "llms.txt"), "utf8").matchAll(/^- \[.+?\]\(([\w-]+\.md)\)/gm)];
   expect(links.length).toBeGreaterThan(30);
   for (const [, name = ""] of links) expect(existsSync(join(built, name)), name).toBe(true);
+  const full = readFileSync(join(built, "llms-full.txt"), "utf8");
+  expect(full).toContain(readFileSync(join(site, "tutorial.md"), "utf8"));
+});
+
+it("[V2] no page has a link that leads nowhere", () => {
+  for (const page of globSync("**/*.html", { cwd: built }))
+    expect(readFileSync(join(built, page), "utf8"), page).not.toContain('href="#"');
 });
 
 withBrowser("the site", () => {
