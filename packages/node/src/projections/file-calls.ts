@@ -78,9 +78,13 @@ export const nodeFileCalls: FileCalls = {
   convert: async (how, from, to) => {
     const source = await open(from, O_RDONLY | O_NOFOLLOW).catch(whenAbsent(undefined));
     if (source === undefined) return false;
-    const target = await open(to, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, OWNER_ONLY.file);
-    const change = how === "gzip" ? createGzip() : createGunzip();
-    await pipeline(source.createReadStream(), change, target.createWriteStream());
+    try {
+      const target = await open(to, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, OWNER_ONLY.file);
+      const change = how === "gzip" ? createGzip() : createGunzip();
+      await pipeline(source.createReadStream({ autoClose: false }), change, target.createWriteStream());
+    } finally {
+      await source.close();
+    }
     return true;
   },
   open: async (path) => {

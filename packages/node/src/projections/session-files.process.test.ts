@@ -251,6 +251,17 @@ describe("the files of a session", () => {
     expect(await contentsOf(folder)).toEqual(await replayed(store));
   });
 
+  it("[F6] [D9] lose in a replay what a killed projection left half-written", async () => {
+    const store = await newStore();
+    const folder = await newFolder();
+    await append(store, [opened("Hi."), answered("Hello."), closed]);
+    await project(store, folder);
+    const names = [...Object.keys(await contentsOf(folder)), "events.jsonl.gz"];
+    for (const name of names) await writeFile(join(filesOf(folder), `${name}.tmp`), "an erased text");
+    await project(store, folder, { isReplay: true });
+    expect(await contentsOf(folder)).toEqual(await replayed(store));
+  });
+
   it("[F6] are whole again after a replay that was killed at any call, without a new event", async () => {
     const store = await newStore();
     const folder = await newFolder();
@@ -360,7 +371,7 @@ const body: fc.Arbitrary<EntryBody> = fc.oneof(
   fc.constantFrom(closed, archived, created),
 );
 /** File calls of a replay of a short log, and of the projection of a short tail. */
-const REPLAY_CALLS = 15;
+const REPLAY_CALLS = 17;
 const TAIL_CALLS = 14;
 /** Entries are appended, the checkpoint may be spoilt, and the projection may be killed at a call. */
 const step = fc.record({

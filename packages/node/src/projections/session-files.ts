@@ -119,12 +119,11 @@ async function soundSeam(
 }
 
 /** The checkpoint goes first: if this is interrupted, its absence marks the rest as unreliable. */
-async function forget(io: FileCalls, events: OpenFile, paths: Paths): Promise<void> {
-  await io.remove(paths.checkpoint);
-  await io.remove(paths.packed);
-  await events.truncate(0);
-  await io.remove(paths.summary);
-  await io.remove(paths.session);
+async function forget(io: FileCalls, file: OpenFile, paths: Paths): Promise<void> {
+  const { checkpoint, events, packed, summary, session } = paths;
+  await io.remove(checkpoint);
+  await file.truncate(0);
+  for (const path of [`${events}.tmp`, `${packed}.tmp`, packed, summary, session]) await io.remove(path);
 }
 
 /** The last text after an event, empty if a rewrite left none; undefined if unchanged. */
