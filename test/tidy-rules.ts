@@ -12,14 +12,14 @@ const FOLDER_LINES_MIN = 400;
 
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
-  core: 63_696,
-  node: 14_918,
+  core: 63_744,
+  node: 14_921,
   postgres: 3_483,
   server: 13_563,
   client: 1_420,
   create: 80,
-  rkat: 17_769,
-  conformance: 4_635,
+  rkat: 17_783,
+  conformance: 4_637,
   console: 7_070,
 };
 

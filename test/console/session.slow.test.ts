@@ -89,6 +89,12 @@ withBrowser("a session in the console", () => {
     writeFileSync(join(projectRoot, "go"), "");
     await job.getByText("completed").waitFor();
     await job.getByText("<b>quince</b>", { exact: true }).waitFor();
+    expect(await job.getByRole("button", { name: "Cancel" }).count()).toBe(0);
+    const again = JSON.stringify({ name: "shell", args: { command: "sleep 600", background: true } });
+    await call(`POST /sessions/${session_id}/messages`, { prompt: again });
+    const endless = page.getByRole("listitem").filter({ hasText: "sleep 600" });
+    await endless.getByRole("button", { name: "Cancel" }).click();
+    await endless.getByText("cancelled").waitFor();
   });
 
   it("[G8] goes on after the server was away, without losing what was said or written", async () => {

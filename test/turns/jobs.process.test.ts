@@ -188,6 +188,19 @@ describe("a background job", () => {
     await expect(from).rejects.toThrow(`there is no job ${job_id}`);
   });
 
+  it("[P3] is listed and cancelled by its user, too, while its turn is over", async () => {
+    const { runtime, id, call } = await session();
+    const job_id = await background(call, "sleep 600");
+    const there = runtime.session(id);
+    const listed = { jobs: [{ jobId: job_id, command: "sleep 600", status: "running" }] };
+    expect(await there.listJobs()).toMatchObject(listed);
+    expect(await (await runtime.createSession()).listJobs()).toEqual({ jobs: [] });
+    expect(await there.cancelJob(job_id)).toMatchObject({ cancelled: true });
+    expect(await there.listJobs()).toMatchObject({ jobs: [{ jobId: job_id, status: "cancelled" }] });
+    await expect(there.cancelJob(job_id)).rejects.toThrow(`job ${job_id} is not running: it has been cancelled`);
+    await expect(there.cancelJob("nope")).rejects.toThrow("there is no job nope");
+  });
+
   it("[P3] [H5] keeps its output in private files, is killed when it writes too much, and is limited in number", async () => {
     const { call } = await session({ jobsFolder });
     const job_id = await background(call, "echo begun; sleep 1000");

@@ -58,11 +58,24 @@ const inDatabase = async (): Promise<Place> => {
   };
 };
 
+interface Given {
+  readonly startMs?: number;
+  /** The model answers once this is resolved. */
+  readonly answering?: Promise<void>;
+}
+
 /** Servers of one place, each with stores and a clock of its own. */
-async function openRealm(place: Place, servers: number, startMs?: number) {
+async function openRealm(place: Place, servers: number, { startMs, answering = Promise.resolve() }: Given = {}) {
   const clock = createFastClock();
   if (startMs !== undefined) clock.advance(startMs - clock.now());
-  const model = createScriptedModel(() => ({ text: "Done." }));
+  const scripted = createScriptedModel(() => ({ text: "Done." }));
+  const model: typeof scripted = {
+    ...scripted,
+    async *stream(request, signal) {
+      await answering;
+      yield* scripted.stream(request, signal);
+    },
+  };
   const warnings: string[] = [];
   const warn = (sentence: string) => warnings.push(sentence);
   const opened = await Promise.all(
@@ -140,7 +153,7 @@ async function simulate(place: Place, day: string, seed: number): Promise<void> 
   const random = createRandom(seed);
   const below = (most: number) => Math.floor(random() * most);
   const startMs = Date.parse(`${day}T00:00:00Z`) - 24 * HOUR - 5 * MINUTE;
-  const { pass, history, dispatch, model, clock, warnings, opened } = await openRealm(place, 3, startMs);
+  const { pass, history, dispatch, model, clock, warnings, opened } = await openRealm(place, 3, { startMs });
   const ids: string[] = [];
   for (const given of SCHEDULES) ids.push((await dispatch("createSchedule", given)).schedule_id);
   const endMs = startMs + HOURS_SIMULATED * HOUR;
@@ -201,7 +214,8 @@ function describePlace(name: string, open: () => Promise<Place>, env: () => Prom
   );
 
   it(`[Q2] go on where a server ended after its claim, and their turn runs once, ${name}`, async () => {
-    const { pass, history, dispatch, model, clock, opened } = await openRealm(await open(), 2);
+    const { promise: answering, resolve: answer } = Promise.withResolvers<void>();
+    const { pass, history, dispatch, model, clock, opened } = await openRealm(await open(), 2, { answering });
     const { schedule_id } = await dispatch("createSchedule", { prompt: "Look around.", every: "1h" });
     const stopped = new AbortController();
     const [one, two] = opened;
@@ -209,8 +223,10 @@ function describePlace(name: string, open: () => Promise<Place>, env: () => Prom
     await two?.server.look();
     clock.advance(HOUR);
     await one?.server.look();
+    await expect.poll(() => dispatch("listSessions", {})).toMatchObject({ sessions: [{ is_active: true }] });
     stopped.abort();
     await watching;
+    answer();
     for (let look = 0; look < 6; look += 1) await pass(1_000);
     expect((await history(schedule_id)).map(({ phase }) => phase)).toEqual(["completed"]);
     expect(model.requests).toHaveLength(1);

@@ -154,7 +154,7 @@ export const SESSIONS: readonly Scenario[] = [
   },
   {
     name: "inbox",
-    title: "a session that is free runs a prompt that may wait at once, and its inbox is empty",
+    title: "a session that is free runs a prompt that may wait at once, and has no messages that wait, and no jobs",
     requires: ["session-store"],
     steps: [
       {
@@ -174,6 +174,8 @@ export const SESSIONS: readonly Scenario[] = [
         input: { session_id: "{session}", message_id: "none" },
         error: { code: "INVALID_PARAMS" },
       },
+      step("listJobs", SESSION, { result: { jobs: [] } }),
+      { call: "cancelJob", input: { session_id: "{session}", job_id: "none" }, error: { code: "INVALID_PARAMS" } },
     ],
   },
   {

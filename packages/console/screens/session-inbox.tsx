@@ -62,6 +62,7 @@ function Jobs({ view }: { view: SessionView }): JSX.Element {
     async () => jobsIn(await readEvents(view)),
     [view, view.count.value, view.info.value?.updated_at],
   );
+  const cancel = (job_id: string) => call("cancelJob", { session_id: view.id, job_id });
   return (
     <section aria-label="Background jobs">
       <h2>Background jobs</h2>
@@ -81,6 +82,11 @@ function Jobs({ view }: { view: SessionView }): JSX.Element {
                         .flatMap((ms) => (ms === undefined ? [] : [formatTime(ms / 1_000)]))
                         .join(" – ")}
                     </span>
+                    {state === "running" && hasScope("run") && (
+                      <Action class="quiet" run={() => cancel(id)} label={`Cancel ${command.slice(0, 40)}`}>
+                        Cancel
+                      </Action>
+                    )}
                   </div>
                   {output !== undefined && output !== "" && <LongText text={output} isCode />}
                 </li>

@@ -1,6 +1,6 @@
 import { CompactionFacts, ContextPart, Forgotten, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
 import { Adoption, AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
-import { InboxSource, WhenBusy } from "./input.ts";
+import { InboxSource, JobEnd, WhenBusy } from "./input.ts";
 import { Content, Message, StopReason, ToolResult } from "./message.ts";
 import { Cost } from "./money.ts";
 import { Answer, AskedEntry, content, TurnInputs } from "./permission.ts";
@@ -113,9 +113,6 @@ export function exitCodeIn(report: string): number | null | undefined {
 }
 
 /** `unknown`: it is not running any more, or cannot be found, and left no exit code. */
-const JobEnd = z.enum(["completed", "failed", "timed_out", "cancelled", "unknown"]);
-export type JobEnd = z.infer<typeof JobEnd>;
-
 /** One row a result, in its order: the tool's name and how long it ran; `counted` calls used the budget. */
 const RanCalls = z.array(
   z.object({

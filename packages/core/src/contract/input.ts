@@ -312,3 +312,7 @@ export const when_busy = cliFlag(
     "while the session is busy: reject, the default · queue, run after · steer, show it to the running turn · interrupt it, then run",
   ),
 );
+
+/** How a background job has ended. */
+export const JobEnd = z.enum(["completed", "failed", "timed_out", "cancelled", "unknown"]);
+export type JobEnd = z.infer<typeof JobEnd>;

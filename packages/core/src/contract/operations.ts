@@ -40,6 +40,7 @@ import {
   INBOX_OPERATIONS,
   InjectContext,
   InjectedContext,
+  JOB_OPERATIONS,
   REWRITE_OPERATIONS,
   SESSION_SERVER_OPERATIONS,
 } from "./session-operations.ts";
@@ -276,6 +277,7 @@ export const OPERATIONS = {
     requires: "session-store",
   },
   ...INBOX_OPERATIONS,
+  ...JOB_OPERATIONS,
   ...GOAL_OPERATIONS,
   ...COMMS_OPERATIONS,
   ...PORTABLE_OPERATIONS,

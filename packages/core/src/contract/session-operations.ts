@@ -1,6 +1,6 @@
 import { ContractVersion } from "./capability.ts";
 import { AgentEvent } from "./event.ts";
-import { cliFlag, InboxSource, positive, WhenBusy } from "./input.ts";
+import { cliFlag, InboxSource, JobEnd, positive, WhenBusy } from "./input.ts";
 import { jsonChars } from "./json.ts";
 import { TextBlock } from "./message.ts";
 import { Answer, AskedCall, approval_id, content, Remember } from "./permission.ts";
@@ -290,6 +290,48 @@ export const INBOX_OPERATIONS = {
     scope: "run",
     audited: false,
     effect: "idempotent",
+  },
+} as const;
+
+const job_id = z.string().min(1).max(100).describe("the job's id");
+
+const Job = z.object({
+  job_id,
+  command: z.string().describe("the command, without its secrets"),
+  status: z
+    .enum(["running", ...JobEnd.options])
+    .describe("how it goes or has ended; unknown: that cannot be told, or not on this machine"),
+  started_at_unix: z.number().int().describe("when it was started, in seconds since 1970"),
+  host: z.string().optional().describe("the machine it runs on, if that is another one"),
+});
+
+export type Job = z.infer<typeof Job>;
+
+/** The rows of the table about commands that run on between turns. */
+export const JOB_OPERATIONS = {
+  listJobs: {
+    summary: "List the background jobs of a session, the oldest first.",
+    input: z.strictObject({ session_id: SessionId }),
+    output: z.object({ jobs: z.array(Job).describe("the commands that its tools started in the background") }),
+    rpc: "session/jobs",
+    http: "GET /sessions/{session_id}/jobs",
+    mcp: "meerkat_jobs",
+    mcpListed: false,
+    cli: "rkat session jobs ID",
+    scope: "read",
+  },
+  cancelJob: {
+    summary: "Kill a background job of a session, with everything that it started.",
+    input: z.strictObject({ session_id: SessionId, job_id: cliFlag("JOB", job_id) }),
+    output: z.object({ cancelled: z.literal(true).describe("that it has ended") }),
+    namesSession: true,
+    rpc: "session/job_cancel",
+    http: "DELETE /sessions/{session_id}/jobs/{job_id}",
+    mcp: "meerkat_job_cancel",
+    mcpListed: false,
+    cli: "rkat session cancel-job ID JOB",
+    scope: "run",
+    audited: false,
   },
 } as const;
 

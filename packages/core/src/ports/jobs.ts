@@ -1,4 +1,5 @@
-import type { CommandReport, EntryBodyOf, JobEnd } from "../contract/entry.ts";
+import type { CommandReport, EntryBodyOf } from "../contract/entry.ts";
+import type { Job } from "../contract/session-operations.ts";
 
 /** A command that may run longer than this process. */
 export interface JobSpec {
@@ -54,23 +55,14 @@ export interface JobProcesses {
   close(): Promise<void>;
 }
 
-export interface JobSummary {
-  readonly job_id: string;
-  readonly command: string;
-  readonly status: "running" | JobEnd;
-  readonly started_at_unix: number;
-  /** The machine it runs on, if that is another one. */
-  readonly host?: string;
-}
-
 /** A job's output so far and, once it has ended, its result; without output if it runs elsewhere. */
-export type JobReport = JobSummary & Partial<CommandReport> & { readonly error?: string };
+export type JobReport = Job & Partial<CommandReport> & { readonly error?: string };
 
 /** The background jobs of sessions, as tools use them; each session sees only its own. */
 export interface SessionJobs {
   /** Rejects if too many jobs run. */
   start(sessionId: string, spec: JobSpec): Promise<string>;
-  list(sessionId: string): Promise<readonly JobSummary[]>;
+  list(sessionId: string): Promise<readonly Job[]>;
   report(sessionId: string, jobId: string): Promise<JobReport>;
   /** Resolves once the job has ended. */
   cancel(sessionId: string, jobId: string): Promise<void>;

@@ -58,6 +58,8 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
   const owned = new Map<string, Owned>();
   const work = new Set<Promise<void>>();
   const stopping = new AbortController();
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<undefined>();
+  stopping.signal.addEventListener("abort", () => stop(undefined));
   let store: ScheduleStore | undefined;
   let looks = 0;
   let newest: Pick<ScheduleRow, "updated_at_ms" | "session_id" | "last_seq"> | undefined;
@@ -131,10 +133,9 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
     own.running.set(open.occurrence_id, ending);
     const id = row.session_id;
     const run = async (): Promise<void> => {
-      const signal = AbortSignal.any([ending.signal, stopping.signal]);
-      const end = await deliver(row, open, signal);
-      // Where this server stops, the turn is left to another, and so is its end.
-      if (stopping.signal.aborted) return;
+      // Where this server stops, the turn runs on or is left to another one; its end is recorded by that one.
+      const end = await Promise.race([deliver(row, open, ending.signal), stopped]);
+      if (end === undefined || stopping.signal.aborted) return;
       await schedules.append(id, (now) =>
         now?.open.some(({ occurrence_id }) => occurrence_id === open.occurrence_id)
           ? { kind: "occurrence_ended", occurrence_id: open.occurrence_id, ...end }
@@ -173,8 +174,9 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
         if (isAway(thrown) || (hasCode(thrown, "SESSION_BUSY") && WAITING.has(spec.overlap_policy))) {
           if (spec.overlap_policy === "interrupt" && "session_id" in spec.target && !isAway(thrown))
             await dispatch("interruptTurn", { session_id: spec.target.session_id }, call).catch(() => {});
-          await clock.sleep(LOOK_MS, signal);
-          if (!signal.aborted) continue;
+          const over = AbortSignal.any([signal, stopping.signal]);
+          await clock.sleep(LOOK_MS, over);
+          if (!over.aborted) continue;
         }
         return failed(thrown, spec, signal);
       }

@@ -1,7 +1,9 @@
-import type { CommandReport, EntryBody, EntryBodyOf, JobEnd, TurnSetup } from "../contract/entry.ts";
+import type { CommandReport, EntryBody, EntryBodyOf, TurnSetup } from "../contract/entry.ts";
 import { hasCode, invalid, RuntimeError } from "../contract/error.ts";
+import type { JobEnd } from "../contract/input.ts";
+import type { Job } from "../contract/session-operations.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { JobLook, JobProcesses, JobReport, JobSummary, SessionJobs } from "../ports/jobs.ts";
+import type { JobLook, JobProcesses, JobReport, SessionJobs } from "../ports/jobs.ts";
 import type { Store } from "../ports/store.ts";
 import type { JobRecord, SessionState } from "../state/session-state.ts";
 import type { Redact } from "../turn/redact.ts";
@@ -57,7 +59,7 @@ export function createJobs(parts: JobParts): Jobs {
     return [session, recordOf(session, jobId)];
   };
 
-  const summarise = async (session: LiveSession, record: JobRecord): Promise<JobSummary> => {
+  const summarise = async (session: LiveSession, record: JobRecord): Promise<Job> => {
     const { command, host } = await records.startOf(session, record);
     const seen = record.endSeq > 0 ? undefined : await records.look(session.state.sessionId, record.jobId);
     // It may have ended since it was looked at, which is recorded next time.

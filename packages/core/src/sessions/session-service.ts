@@ -195,6 +195,11 @@ export function createSessionService(parts: ServiceParts): SessionService {
     readInbox: inbox.readInbox,
     removeInboxMessage: inbox.removeInboxMessage,
     endGoal: goals.endGoal,
+    listJobs: async ({ session_id }) => ({ jobs: [...(await jobs.list(session_id))] }),
+    cancelJob: async ({ session_id, job_id }) => {
+      await jobs.cancel(session_id, job_id);
+      return { cancelled: true };
+    },
     sendComms: comms.sendComms,
     listPeers: comms.listPeers,
     interruptTurn: async ({ session_id }) => {

@@ -1,6 +1,7 @@
 import type { Evicted, KeptNative } from "../contract/compaction.ts";
-import type { Entry, EntryBody, EntryBodyOf, JobEnd, NewEntry, TurnEnd } from "../contract/entry.ts";
+import type { Entry, EntryBody, EntryBodyOf, NewEntry, TurnEnd } from "../contract/entry.ts";
 import type { AgentEvent } from "../contract/event.ts";
+import type { JobEnd } from "../contract/input.ts";
 import { defined } from "../contract/json.ts";
 import type { AssistantMessage } from "../contract/message.ts";
 import { skillEvents } from "../turn/skills.ts";

@@ -1,6 +1,7 @@
 import type { CompactionCadence, SeqRange } from "../contract/compaction.ts";
-import type { Entry, EntryBody, EntryBodyOf, JobEnd, TurnSetup } from "../contract/entry.ts";
+import type { Entry, EntryBody, EntryBodyOf, TurnSetup } from "../contract/entry.ts";
 import type { BudgetType, Usage } from "../contract/event.ts";
+import type { JobEnd } from "../contract/input.ts";
 import type { AssistantMessage, Content, Message, ToolUseBlock } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import { closeChild, type DelegatedState, NOTHING_DELEGATED, openChild } from "../turn/budget.ts";

@@ -50,6 +50,11 @@ describe("rkat chat from a pipe", () => {
     const { code, stderr } = await run(["chat", "-t", "full"], { env, input });
     expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("The next prompt works until") });
     expect(stderr.match(/Goal reached, turn 1 of 20: true \(exit code 0\)\./g)).toHaveLength(2);
+    const ended = await run(["chat", "-t", "full"], { env, input: "/goal !false\n/goal end\nSay hello.\n/goal" });
+    expect(ended).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/\nThere is no goal\.\n.*\nThere is no goal\./s),
+    });
     const said = await run(["run", "Say hello.", "-t", "full", "--until", "false", "--goal-turns", "1", "--json"], {
       env,
     });

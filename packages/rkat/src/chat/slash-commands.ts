@@ -161,13 +161,15 @@ const GOAL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     meaning:
       "work on the next prompt until the command TEST exits with 0, or the sentence holds; without one, show the goal",
     run: async (chat, rest) => {
-      const { runtime } = chat.opened;
       if (rest !== "" && rest !== "end") {
         chat.conversation.useGoal(rest.startsWith("!") ? { until: rest.slice(1) } : { untilTrue: rest });
         return printNote(chat, "The next prompt works until this is reached; Ctrl-C ends it.");
       }
-      const about = { session_id: currentOf(chat) };
-      const { goal } = await runtime.dispatch(rest === "end" ? "endGoal" : "readSession", about);
+      // Also the one that a refused prompt left for the next.
+      if (rest === "end") chat.conversation.useGoal({});
+      const { sessionId: session_id } = chat.conversation;
+      const operation = rest === "end" ? "endGoal" : "readSession";
+      const { goal } = session_id === undefined ? {} : await chat.opened.runtime.dispatch(operation, { session_id });
       return printNote(chat, goal === undefined ? "There is no goal." : `Goal ${goalText(goal)}.`);
     },
   },

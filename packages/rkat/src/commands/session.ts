@@ -171,6 +171,18 @@ export const sessionRows: readonly CommandRow[] = [
     json: withId,
     view: (_, { id }) => `Removed from the inbox of ${shortId(id)}.`,
   }),
+  operation("session jobs [SESSION]", "listJobs", {
+    examples: [["rkat session jobs last", "what its tools started in the background, the oldest first"]],
+    view: ({ jobs }) => {
+      if (jobs.length === 0) return "No commands were started in the background.";
+      return jobs.map(({ job_id, status, command }) => `${job_id}  ${status}  ${oneLine(command, MESSAGE_CHARS_MAX)}`);
+    },
+  }),
+  operation("session cancel-job SESSION JOB", "cancelJob", {
+    examples: [["rkat session cancel-job last 0199…", "the job, by its id as in rkat session jobs"]],
+    json: withId,
+    view: (_, { id }) => `Cancelled a job of ${shortId(id)}.`,
+  }),
   operation("session end-goal SESSION", "endGoal", {
     examples: [["rkat session end-goal last", "a turn that runs is finished, and no further one begins"]],
     json: withId,

@@ -570,6 +570,19 @@ class SessionMethods(Handle):
         """
         await self._request("session/inbox_remove", message_id=message_id)
 
+    async def jobs(self) -> list[results.Job]:
+        """List the background jobs of a session, the oldest first."""
+        answer = await self._request("session/jobs")
+        jobs: list[results.Job] = answer["jobs"]
+        return jobs
+
+    async def cancel_job(self, job_id: str) -> None:
+        """Kill a background job of a session, with everything that it started.
+
+        - `job_id`: the job's id
+        """
+        await self._request("session/job_cancel", job_id=job_id)
+
     async def end_goal(self) -> results.GoalState:
         """End the goal of a session: a turn that runs is finished, and no further one begins."""
         answer = await self._request("session/goal_end")

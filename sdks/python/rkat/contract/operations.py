@@ -28,6 +28,8 @@ OPERATIONS: dict[str, Operation] = {
     "forkSession": Operation("session/fork_at", "POST /sessions/{session_id}/fork"),
     "readInbox": Operation("session/inbox", "GET /sessions/{session_id}/inbox"),
     "removeInboxMessage": Operation("session/inbox_remove", "DELETE /sessions/{session_id}/inbox/{message_id}"),
+    "listJobs": Operation("session/jobs", "GET /sessions/{session_id}/jobs"),
+    "cancelJob": Operation("session/job_cancel", "DELETE /sessions/{session_id}/jobs/{job_id}"),
     "endGoal": Operation("session/goal_end", "DELETE /sessions/{session_id}/goal"),
     "sendComms": Operation("comms/send", "POST /comms/send"),
     "listPeers": Operation("comms/peers", "GET /comms/peers"),

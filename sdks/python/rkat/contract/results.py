@@ -373,6 +373,31 @@ class ReadInbox(TypedDict):
     """When it was queued, as ISO 8601."""
 
 
+JobStatus: TypeAlias = Literal[
+    "running",
+    "completed",
+    "failed",
+    "timed_out",
+    "cancelled",
+    "unknown",
+]
+
+
+class Job(TypedDict):
+    """What `listJobs` answers."""
+
+    job_id: str
+    """The job's id."""
+    command: str
+    """The command, without its secrets."""
+    status: JobStatus
+    """How it goes or has ended; unknown: that cannot be told, or not on this machine."""
+    started_at_unix: int
+    """When it was started, in seconds since 1970."""
+    host: NotRequired[str]
+    """The machine it runs on, if that is another one."""
+
+
 class CommsReceipt(TypedDict):
     """What `sendComms` answers."""
 
