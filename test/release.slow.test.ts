@@ -174,6 +174,13 @@ describe("npm create rkat, from the registry", () => {
       await page.getByLabel("Your question").fill("What is the staging port?");
       await page.keyboard.press("Enter");
       await page.getByText("You told me").waitFor();
+      const second = run("node", ["server.ts"], {
+        cwd: join(folder, "shop"),
+        env: { ...env, PORT: new URL(address).port, RKAT_MODEL: "offline" },
+      });
+      await expect(second).rejects.toMatchObject({
+        stderr: expect.stringMatching(/^listen EADDRINUSE.*; PORT sets another port\n$/),
+      });
     });
   });
 

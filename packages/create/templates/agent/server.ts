@@ -33,9 +33,13 @@ const app = new Hono()
   });
 
 const port = Number(process.env.PORT ?? 3000);
-const server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port }, (at) =>
-  console.log(`http://127.0.0.1:${at.port}/`),
-);
-if (model === "offline")
-  console.log("The model is offline, which calls no tools; set ANTHROPIC_API_KEY or RKAT_MODEL.");
+const server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port }, (at) => {
+  console.log(`http://127.0.0.1:${at.port}/`);
+  if (model === "offline")
+    console.log("The model is offline, which calls no tools; set ANTHROPIC_API_KEY or RKAT_MODEL.");
+});
+server.once("error", ({ message }) => {
+  console.error(`${message}; PORT sets another port`);
+  process.exit(1);
+});
 process.once("SIGINT", () => server.close(() => void runtime.close()));
