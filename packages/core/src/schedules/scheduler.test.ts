@@ -228,6 +228,25 @@ describe("a schedule", () => {
     await pass(0);
   });
 
+  it("[Q2] [H5] leaves room for others, however many of its times run at once", async () => {
+    const { runtime, clock, create, history, servers } = realm(
+      ({ messages }) => (JSON.stringify(messages).includes("Never end.") ? { ends: "silent" } : { text: "Done." }),
+      NO_TIMEOUTS,
+    );
+    const id = await create({ prompt: "Never end.", every: "1h", overlap_policy: "allow_concurrent" });
+    for (let hour = 0; hour < 40; hour += 1) {
+      clock.advance(HOUR);
+      await servers[0]?.look();
+      await expect.poll(async () => (await history(id)).length).toBeGreaterThan(Math.min(hour + 1, 8));
+    }
+    const other = await create(HOURLY);
+    clock.advance(HOUR);
+    await servers[0]?.look();
+    await expect.poll(async () => ended(await history(other))).toHaveLength(1);
+    expect(ended(await history(id))).toHaveLength(8);
+    await runtime.close();
+  });
+
   it("[Q2] acts with the rights of the caller that made it, and pauses itself where those are gone", async () => {
     let lack: string | undefined;
     const { pass, create, history, model, runtime } = realm(undefined, { resuming: { lacks: () => lack } });

@@ -38,8 +38,9 @@ const ROWS_A_LOOK = 100;
 const CLOCKS_APART_MS = 10_000;
 /** When a schedule that another server runs is looked at again. */
 const ELSEWHERE_MS = 5_000;
-/** Occurrences that run here at once; further ones wait. */
+/** Occurrences that run here at once, and of one schedule; further ones wait. */
 const RUNNING_MAX = 32;
+const RUNNING_OF_ONE_MAX = 8;
 const DETAIL_CHARS_MAX = 500;
 
 /** A schedule with occurrences that run here: no other server claims its times meanwhile. */
@@ -89,7 +90,7 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
     owned.set(id, own);
     try {
       for (const open of before.open) if (!own.running.has(open.occurrence_id)) start(own, before, open);
-      while (own.running.size < RUNNING_MAX && (await claim(id, own)));
+      while (own.running.size < RUNNING_OF_ONE_MAX && (await claim(id, own)));
     } finally {
       await letGo(id, own);
     }
