@@ -42,7 +42,7 @@ export async function chunksTwiceIn(folder: string): Promise<readonly string[]> 
   return places.filter((place, index) => places.indexOf(place) < index);
 }
 
-/** How many passages were embedded, and of each life how many of its own were embedded again. */
+/** How many embeddings were made, of how many passages, and of each life how many of its own were embedded again. */
 export function embeddedAgainIn(folder: string) {
   const lastLife = new Map<string, string>();
   const counts = new Map<string, number>();
@@ -53,5 +53,5 @@ export function embeddedAgainIn(folder: string) {
     if (before !== undefined) counts.set(before, (counts.get(before) ?? 0) + 1);
     lastLife.set(passage, life);
   }
-  return { total: lines.length, again: [...counts].map(([life, count]) => ({ life, count })) };
+  return { total: lines.length, passages: lastLife.size, again: [...counts].map(([life, count]) => ({ life, count })) };
 }
