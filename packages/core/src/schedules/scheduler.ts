@@ -59,8 +59,6 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
   const owned = new Map<string, Owned>();
   const work = new Set<Promise<void>>();
   const stopping = new AbortController();
-  const { promise: stopped, resolve: stop } = Promise.withResolvers<undefined>();
-  stopping.signal.addEventListener("abort", () => stop(undefined));
   let store: ScheduleStore | undefined;
   let looks = 0;
   let newest: Pick<ScheduleRow, "updated_at_ms" | "session_id" | "last_seq"> | undefined;
@@ -134,8 +132,12 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
     own.running.set(open.occurrence_id, ending);
     const id = row.session_id;
     const run = async (): Promise<void> => {
+      if (stopping.signal.aborted) return;
       // Where this server stops, the turn runs on or is left to another one; its end is recorded by that one.
-      const end = await Promise.race([deliver(row, open, ending.signal), stopped]);
+      const { promise: left, resolve: leave } = Promise.withResolvers<undefined>();
+      const done = new AbortController();
+      stopping.signal.addEventListener("abort", () => leave(undefined), { signal: done.signal });
+      const end = await Promise.race([deliver(row, open, ending.signal), left]).finally(() => done.abort());
       if (end === undefined || stopping.signal.aborted) return;
       await schedules.append(id, (now) =>
         now?.open.some(({ occurrence_id }) => occurrence_id === open.occurrence_id)
@@ -167,7 +169,8 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
     const set = open.set_seq === row.set_seq ? row : await setAt(row.session_id, open.set_seq);
     const { spec } = set;
     const caller = set.caller && callerAgain(set.caller);
-    const call = { ...(caller === undefined ? {} : { caller }), signal, unattended: NO_APPROVER };
+    const rights = caller === undefined ? {} : { caller };
+    const call = { ...rights, signal, leaving: stopping.signal, unattended: NO_APPROVER };
     for (;;) {
       try {
         return completed(await runTarget(dispatch, { id: row.session_id, spec, open, call }));
