@@ -314,5 +314,6 @@ export const when_busy = cliFlag(
 );
 
 /** How a background job has ended. */
-export const JobEnd = z.enum(["completed", "failed", "timed_out", "cancelled", "unknown"]);
+export const JOB_ENDS = ["completed", "failed", "timed_out", "cancelled", "unknown"] as const;
+export const JobEnd = z.enum(JOB_ENDS);
 export type JobEnd = z.infer<typeof JobEnd>;

@@ -1,6 +1,6 @@
 import { ContractVersion } from "./capability.ts";
 import { AgentEvent } from "./event.ts";
-import { cliFlag, InboxSource, JobEnd, positive, WhenBusy } from "./input.ts";
+import { cliFlag, InboxSource, JOB_ENDS, positive, WhenBusy } from "./input.ts";
 import { jsonChars } from "./json.ts";
 import { TextBlock } from "./message.ts";
 import { Answer, AskedCall, approval_id, content, Remember } from "./permission.ts";
@@ -299,7 +299,7 @@ const Job = z.object({
   job_id,
   command: z.string().describe("the command, without its secrets"),
   status: z
-    .enum(["running", ...JobEnd.options])
+    .enum(["running", ...JOB_ENDS])
     .describe("how it goes or has ended; unknown: that cannot be told, or not on this machine"),
   started_at_unix: z.number().int().describe("when it was started, in seconds since 1970"),
   host: z.string().optional().describe("the machine it runs on, if that is another one"),

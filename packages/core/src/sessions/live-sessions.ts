@@ -1,5 +1,5 @@
 import type { EntryBody } from "../contract/entry.ts";
-import { messageOf, RuntimeError } from "../contract/error.ts";
+import { hasCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EventLog, Hold, LogRow, Store } from "../ports/store.ts";
@@ -293,6 +293,8 @@ export interface LockedWork {
 }
 
 const STOP_MS_MAX = 5_000;
+const MOMENT_STEP_MS = 10;
+const MOMENT_MS_MAX = 200;
 
 /** What the holder of a session does besides its work. */
 export interface Holding {
@@ -309,17 +311,40 @@ export function createLockedWork(
   const { locks } = parts.store;
   let isStopping = false;
   const running = new Set<{ readonly session: LiveSession; readonly ended: Promise<void> }>();
-  const run: LockedWork["run"] = async (session, call, work) => {
+  const taking = new Set<LiveSession>();
+  /** Waits for another process that holds the session without a turn, as it does for a moment to record the end of a job. */
+  const take = async (session: LiveSession): Promise<Hold> => {
     const { sessionId } = session.state;
     // The lock may have expired while this process stood still, and its turn is still running.
-    if (session.isRunning) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
-    const hold = await locks.hold(sessionId);
+    if (session.isRunning || taking.has(session))
+      throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
+    taking.add(session);
+    try {
+      for (let waitedMs = 0; ; waitedMs += MOMENT_STEP_MS) {
+        try {
+          return await locks.hold(sessionId);
+        } catch (thrown) {
+          const mayWait = hasCode(thrown, "SESSION_BUSY") && waitedMs < MOMENT_MS_MAX;
+          if (mayWait) await live.refresh(session);
+          if (!mayWait || !isFree(session.state)) throw thrown;
+        }
+        await clock.sleep(MOMENT_STEP_MS, new AbortController().signal);
+      }
+    } finally {
+      taking.delete(session);
+    }
+  };
+  const run: LockedWork["run"] = async (session, call, work) => {
+    const hold = await take(session);
     const { wasAbandoned = false } = hold;
     hold.onNote?.((note) => void parts.accept(session, note).catch(noted));
     return held(session, { hold, call, wasAbandoned }, async (signal) => {
       await live.refresh(session, true);
       if (session.state.archived)
-        throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
+        throw new RuntimeError(
+          "SESSION_NOT_FOUND",
+          `session ${session.state.sessionId} is archived and runs no more turns`,
+        );
       return work(signal);
     });
   };

@@ -4,6 +4,7 @@ import { OPERATIONS } from "../contract/operations.ts";
 import { CreateSession } from "../contract/session.ts";
 import { createInMemoryStore } from "../create-runtime.ts";
 import type { Tool } from "../ports/tool.ts";
+import { createSystemClock } from "../runtime/system-clock.ts";
 
 const unknownId = "01900000-0000-7000-8000-ffffffffffff";
 
@@ -99,6 +100,25 @@ describe("the session service", () => {
     const turn = session.turn("One.");
     await expect(session.turn("Two.")).rejects.toMatchObject({ code: "SESSION_BUSY" });
     await session.interrupt();
+    await expect(turn).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
+  });
+
+  it("[F9] a turn waits for another process that holds the session for a moment, and for no turn of one", async () => {
+    const store = createInMemoryStore();
+    const system = createSystemClock();
+    const there = scriptedRuntime([{ text: "one" }, { ends: "silent" }], { store, clock: system });
+    const { id } = await there.runtime.createSession("First.");
+    const hold = await store.locks.hold(id);
+    const sleep: typeof system.sleep = async (...args) => {
+      await hold.release();
+      return system.sleep(...args);
+    };
+    const here = scriptedRuntime([{ text: "two" }], { store, clock: { ...system, sleep } });
+    expect(await here.runtime.session(id).turn("Second.")).toMatchObject({ text: "two" });
+    const turn = there.runtime.session(id).turn("Third.");
+    await expect.poll(() => there.model.requests.length).toBe(2);
+    await expect(here.runtime.session(id).turn("Fourth.")).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    await there.runtime.session(id).interrupt();
     await expect(turn).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
   });
 

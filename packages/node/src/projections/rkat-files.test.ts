@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SessionRow } from "@rkat/core/ports/store";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { nodeFileCalls } from "./file-calls.ts";
 import { createRkatFiles, type RkatFilesParts } from "./rkat-files.ts";
 import type { ProjectedEvent } from "./session-files.ts";
 
@@ -90,6 +91,23 @@ describe("rkat files", () => {
     await Promise.all([first, second]);
     expect(runningMost).toBe(1);
     expect(await summaryOf(id)).toBe("text 2");
+  });
+
+  it("[F6] are projected again where another process takes a file away, and fail where that does not end", async () => {
+    let taken = 0;
+    const rename = async (from: string, to: string): Promise<void> => {
+      if (taken > 0 && from.endsWith("session.json.tmp")) {
+        taken -= 1;
+        await rm(from);
+      }
+      return nodeFileCalls.rename(from, to);
+    };
+    const { files } = openFiles(new Map([[id, 3]]), { io: { ...nodeFileCalls, rename } });
+    taken = 2;
+    await files.rebuild(id);
+    expect(JSON.parse(await readFile(fileOf(id, "session.json"), "utf8"))).toMatchObject({ last_seq: 3 });
+    taken = Number.POSITIVE_INFINITY;
+    await expect(files.rebuild(id)).rejects.toThrow(/lag behind its log .*ENOENT/);
   });
 
   it("[F6] are projected for a few sessions at a time", async () => {

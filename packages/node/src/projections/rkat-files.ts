@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import { hasCode, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { LogRow, RowQuery, Store } from "@rkat/core/ports/store";
-import { type FileCalls, nodeFileCalls, refuseLinks } from "./file-calls.ts";
+import { type FileCalls, isAbsence, nodeFileCalls, refuseLinks } from "./file-calls.ts";
 import { AT_REST_MS, type ProjectionParts, projectSession } from "./session-files.ts";
 
 export interface RkatFilesParts extends Omit<ProjectionParts, "io"> {
@@ -32,6 +32,7 @@ export interface RkatFiles {
 /** Turns in quick succession share one projection. */
 const DELAY_MS = 100;
 const SESSIONS_AT_ONCE_MAX = 4;
+const ATTEMPTS_MAX = 5;
 /** A session dropped because too many wait is projected at its next touch, or by the next process. */
 const SESSIONS_WAITING_MAX = 100_000;
 const SESSIONS_TOLD_MAX = 1_000;
@@ -79,9 +80,19 @@ export function createRkatFiles({ warn, io = nodeFileCalls, lagging, ...sources 
       void run(sessionId, job);
     }
   };
+  const project = async (sessionId: string, isReplay: boolean): Promise<void> => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await projectSession(parts, sessionId, { isReplay, signal: stop.signal });
+      } catch (error) {
+        // Another process that projects the session has renamed or removed a file of it.
+        if (!isAbsence(error) || attempt === ATTEMPTS_MAX) throw error;
+      }
+    }
+  };
   const run = async (sessionId: string, job: Job): Promise<void> => {
     try {
-      await projectSession(parts, sessionId, { isReplay: job.isReplay, signal: stop.signal });
+      await project(sessionId, job.isReplay);
       reported.delete(sessionId);
       job.outcome.resolve();
     } catch (error) {

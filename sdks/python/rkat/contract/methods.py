@@ -570,10 +570,10 @@ class SessionMethods(Handle):
         """
         await self._request("session/inbox_remove", message_id=message_id)
 
-    async def jobs(self) -> list[results.Job]:
+    async def jobs(self) -> list[results.ListJob]:
         """List the background jobs of a session, the oldest first."""
         answer = await self._request("session/jobs")
-        jobs: list[results.Job] = answer["jobs"]
+        jobs: list[results.ListJob] = answer["jobs"]
         return jobs
 
     async def cancel_job(self, job_id: str) -> None:

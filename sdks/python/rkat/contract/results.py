@@ -373,7 +373,7 @@ class ReadInbox(TypedDict):
     """When it was queued, as ISO 8601."""
 
 
-JobStatus: TypeAlias = Literal[
+ListJobStatus: TypeAlias = Literal[
     "running",
     "completed",
     "failed",
@@ -383,14 +383,14 @@ JobStatus: TypeAlias = Literal[
 ]
 
 
-class Job(TypedDict):
+class ListJob(TypedDict):
     """What `listJobs` answers."""
 
     job_id: str
     """The job's id."""
     command: str
     """The command, without its secrets."""
-    status: JobStatus
+    status: ListJobStatus
     """How it goes or has ended; unknown: that cannot be told, or not on this machine."""
     started_at_unix: int
     """When it was started, in seconds since 1970."""
