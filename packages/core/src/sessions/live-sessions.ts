@@ -324,9 +324,9 @@ export function createLockedWork(
         try {
           return await locks.hold(sessionId);
         } catch (thrown) {
-          const mayWait = hasCode(thrown, "SESSION_BUSY") && waitedMs < MOMENT_MS_MAX;
-          if (mayWait) await live.refresh(session);
-          if (!mayWait || !isFree(session.state)) throw thrown;
+          if (!hasCode(thrown, "SESSION_BUSY") || waitedMs >= MOMENT_MS_MAX) throw thrown;
+          await live.refresh(session);
+          if (!isFree(session.state)) throw thrown;
         }
         await clock.sleep(MOMENT_STEP_MS, new AbortController().signal);
       }
