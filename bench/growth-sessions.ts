@@ -153,6 +153,8 @@ export function measureChunks(sizes: readonly number[]): Promise<readonly Growth
       {
         words: { what: "a search by words", slopeMax: LINEAR },
         meaning: { what: "a search by meaning", slopeMax: LINEAR },
+        firstBlock: { what: "longest block of the first search", unit: "ms", max: BLOCK_MS_MAX },
+        block: { what: "longest block of a search for a passage", unit: "ms", max: BLOCK_MS_MAX },
         adding: { what: "adding one, with its vector", slopeMax: FLAT },
       },
     ),
@@ -170,10 +172,16 @@ async function readMemory(folder: string, data: MemoryData, { from, to }: { from
   /** Beyond every size: questions that are no entry themselves. */
   const near = (time: number) =>
     store.nearest(EMBEDDER, data.vector(100_000_000 + time * 13), { scope, max: NEIGHBOURS });
-  await store.match(terms(0), scope);
-  await near(0);
+  const { cpuMs: firstBlock } = await blocksOf(async () => {
+    await store.match(terms(0), scope);
+    await near(0);
+  });
   const words = await cpuOf(QUERIES, (time) => store.match(terms(time), scope));
   const meaning = await cpuOf(QUERIES, near);
+  const { cpuMs: block } = await blocksOf(async () => {
+    await store.match(bestByTerms(termsOf(data.text.passage(100_000_000))), scope);
+    await near(QUERIES);
+  });
   await store.close();
-  return { words, meaning, adding: (addCpuMs + putCpuMs) / (to - from) };
+  return { words, meaning, firstBlock, block, adding: (addCpuMs + putCpuMs) / (to - from) };
 }

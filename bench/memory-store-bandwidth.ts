@@ -1,5 +1,4 @@
-import { createScanner, type Scanner } from "@rkat/node/recall-index/nearest";
-import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX } from "@rkat/node/recall-index/simd";
+import { createScanner, layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX } from "@rkat/node/recall-index/simd";
 import { createRandom } from "../test/crash/random.ts";
 import { DIMENSIONS } from "./memory-store-data.ts";
 import { median } from "./report.ts";
@@ -12,23 +11,13 @@ const BLOCK_BYTES = 128 * 1_024 * 1_024;
 export interface Bandwidth {
   /** What the memory delivers at best. */
   readonly memory: number;
-  /** What the scan of signatures, and that of rows, get through; with SIMD, and in plain loops. */
+  /** What the scan of signatures, and that of rows, get through. */
   readonly bits: number;
   readonly bytes: number;
-  readonly plainBits: number;
-  readonly plainBytes: number;
 }
 
 export function measureBandwidth(): Bandwidth {
-  const simd = measureScans("simd");
-  const plain = measureScans("plain");
-  return {
-    memory: measureMemory(),
-    bits: simd.bits,
-    bytes: simd.bytes,
-    plainBits: plain.bits,
-    plainBytes: plain.bytes,
-  };
+  return { memory: measureMemory(), ...measureScans() };
 }
 
 /** Comparing two equal blocks reads both to their ends, and does nothing else. */
@@ -39,9 +28,9 @@ function measureMemory(): number {
   });
 }
 
-function measureScans(kind: Scanner["kind"]): { readonly bits: number; readonly bytes: number } {
+function measureScans(): { readonly bits: number; readonly bytes: number } {
   const layout = layoutFor(DIMENSIONS, IDS);
-  const scanner = createScanner(layout, kind);
+  const scanner = createScanner(layout);
   const random = createRandom(3);
   const words = new Uint32Array(scanner.buffer);
   for (let at = layout.signatures / 4; at < words.length; at += 1) words[at] = random() * 2 ** 32;
@@ -51,7 +40,7 @@ function measureScans(kind: Scanner["kind"]): { readonly bits: number; readonly 
     words.fill(0, layout.tally / 4, layout.list / 4);
     words[layout.tally / 4] = DIMENSIONS;
     for (let first = 0; first < IDS; first += SCAN_IDS_MAX) {
-      scanner.candidates({ first, last: Math.min(IDS, first + SCAN_IDS_MAX), bits: 1, want: 256 });
+      scanner.candidates(first, Math.min(IDS, first + SCAN_IDS_MAX), 1, 256);
     }
   });
   // The signatures' room, taken for rows: as much memory, read the other way.

@@ -96,8 +96,6 @@ function scanTable({ sizes, bandwidth }: Costs): Table {
     row("memory", bandwidth.memory),
     row("1-bit scan", bandwidth.bits),
     row("8-bit scan", bandwidth.bytes),
-    row("1-bit scan without SIMD", bandwidth.plainBits),
-    row("8-bit scan without SIMD", bandwidth.plainBytes),
     ...sizes.map((each) =>
       row(
         `nearest vectors of ${formatSize(each.size)}, 1-bit part over all`,

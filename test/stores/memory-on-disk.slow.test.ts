@@ -101,25 +101,23 @@ describe("a memory on disk", () => {
     await Promise.all([store.close(), old.close()]);
   });
 
-  it("[D6] finds by signatures what a look at every vector finds, with and without SIMD, in part of the ids too", async () => {
+  it("[D6] finds by signatures what a look at every vector finds, in part of the ids too", async () => {
     const folder = newFolder();
     const vectors = clusteredVectors(20_000, 7);
-    const stores = [openMemoryStore({ folder }), openMemoryStore({ folder, scanner: "plain" })];
-    const [simd] = stores;
-    if (simd === undefined) return;
-    await fill(simd, vectors);
+    const store = openMemoryStore({ folder });
+    await fill(store, vectors);
     for (const query of clusteredVectors(20, 7).slice(10)) {
       const scope = { sessionId: A, discardedOnly: false, upToSeq: 15_000 };
       const all = cosines(query, vectors.slice(0, 15_000));
       const tenth = [...all].sort((a, b) => b - a)[9] ?? 1;
-      const answers = await Promise.all(stores.map((store) => store.nearest(EMBEDDER, query, { scope, max: 10 })));
-      expect(answers[1]).toEqual(answers[0]);
-      for (const { id, similarity } of answers[0] ?? []) {
+      const found = await store.nearest(EMBEDDER, query, { scope, max: 10 });
+      expect(found.length).toBe(10);
+      for (const { id, similarity } of found) {
         expect(similarity).toBeCloseTo(all[id - 1] ?? 0, 2);
         expect(similarity).toBeGreaterThan(tenth - 0.02);
       }
     }
-    for (const store of stores) await store.close();
+    await store.close();
   }, 60_000);
 
   const damages: Record<string, (fd: number, size: number) => void> = {

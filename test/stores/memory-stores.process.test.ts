@@ -18,11 +18,9 @@ function memoryPlace(): OpenMemoryStore {
   return async () => store;
 }
 
-function diskPlace(scanner: "simd" | "plain"): () => OpenMemoryStore {
-  return () => {
-    const folder = mkdtempSync(join(root, "store-"));
-    return async () => openMemoryStore({ folder, scanner });
-  };
+function diskPlace(): OpenMemoryStore {
+  const folder = mkdtempSync(join(root, "store-"));
+  return async () => openMemoryStore({ folder });
 }
 
 function sealedPlace(): OpenMemoryStore {
@@ -31,8 +29,7 @@ function sealedPlace(): OpenMemoryStore {
 }
 
 describeMemoryStore("[D7] in memory", memoryPlace);
-describeMemoryStore("embedded", diskPlace("simd"));
-describeMemoryStore("embedded, without SIMD", diskPlace("plain"));
+describeMemoryStore("embedded", diskPlace);
 describeMemoryStore("[K2] embedded, sealed", sealedPlace);
 
 describe("a wrong memory store", () => {

@@ -24,6 +24,8 @@ export interface Reach {
 export interface Catalogue {
   /** Takes in what is new; all that is read afterwards in the same tick is of one state of the tables. */
   refresh(): Manifest;
+  /** Takes in some of what is new; whether there is more. The first search would hold up others for long with all at once. */
+  refreshSome(): boolean;
   readonly states: Uint8Array;
   readonly sessions: Uint32Array;
   readonly lengths: Uint32Array;
@@ -38,6 +40,7 @@ interface Totals {
 }
 
 const IDS_FIRST = 4_096;
+const CHUNKS_AT_ONCE = 16_384;
 
 export function createCatalogue(tables: Tables): Catalogue {
   const discarded = new Map<number, MemoryBatch["discarded"]>();
@@ -90,6 +93,17 @@ export function createCatalogue(tables: Tables): Catalogue {
     seqs = enlarge(seqs, new Uint32Array(room));
     lengths = enlarge(lengths, new Uint32Array(room));
   };
+  /** The chunks after the last, of one segment at most. */
+  const takeInSome = ({ segments, lastId: newest }: Manifest): void => {
+    const from = lastId + 1;
+    const segment = segments.find(({ firstId, chunks }) => from < firstId + chunks);
+    lastId = newest;
+    if (segment === undefined) return;
+    const first = Math.max(from, segment.firstId);
+    lastId = Math.min(segment.firstId + segment.chunks, first + CHUNKS_AT_ONCE) - 1;
+    takeIn(partOf(readColumns(tables, segment), first - segment.firstId), first);
+    giveStatesFrom(from);
+  };
   const takeIn = (columns: Columns, firstId: number): void => {
     sessions.set(columns.sessions, firstId);
     seqs.set(columns.seqs, firstId);
@@ -137,18 +151,17 @@ export function createCatalogue(tables: Tables): Catalogue {
     refresh: (): Manifest => {
       const current = readManifest(tables);
       if (manifest?.revision === current.revision) return manifest;
-      const from = lastId + 1;
       grow(current.lastId + 1);
-      for (const segment of current.segments) {
-        const known = from - segment.firstId;
-        if (known >= segment.chunks) continue;
-        takeIn(tailOf(readColumns(tables, segment), Math.max(0, known)), Math.max(from, segment.firstId));
-      }
-      lastId = current.lastId;
+      while (lastId < current.lastId) takeInSome(current);
       if (current.lastMark > lastMark) readMarks(current.lastMark);
-      giveStatesFrom(from);
       manifest = current;
       return current;
+    },
+    refreshSome: () => {
+      const current = readManifest(tables);
+      grow(current.lastId + 1);
+      if (lastId < current.lastId) takeInSome(current);
+      return lastId < current.lastId;
     },
     reach: ({ sessionId, among, discardedOnly, upToSeq = Number.POSITIVE_INFINITY }: Scope): Reach => {
       const { entries, termsTotal } = catalogue.refresh();
@@ -175,12 +188,13 @@ function cut({ first, last }: IdRange, passes: (id: number) => boolean): number 
   return end;
 }
 
-function tailOf({ sessions, seqs, lengths, byWords }: Columns, from: number): Columns {
+function partOf({ sessions, seqs, lengths, byWords }: Columns, from: number): Columns {
+  const to = from + CHUNKS_AT_ONCE;
   return {
-    sessions: sessions.subarray(from),
-    seqs: seqs.subarray(from),
-    lengths: lengths.subarray(from),
-    byWords: byWords.subarray(from),
+    sessions: sessions.subarray(from, to),
+    seqs: seqs.subarray(from, to),
+    lengths: lengths.subarray(from, to),
+    byWords: byWords.subarray(from, to),
   };
 }
 

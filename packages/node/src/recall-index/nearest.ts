@@ -1,14 +1,7 @@
 import type { Neighbour, Scope } from "@rkat/core/ports/memory";
 import { meanOf, similarityFromMean } from "@rkat/core/stores/recall-rank-postings";
 import type { Catalogue, IdRange, Reach } from "./catalogue.ts";
-import {
-  instantiateSimd,
-  layoutFor,
-  SCAN_IDS_MAX,
-  SCAN_ROWS_MAX,
-  type ScanFunctions,
-  type ScanLayout,
-} from "./simd.ts";
+import { createScanner, layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX, type ScanLayout, type Scanner } from "./simd.ts";
 import type { EmbedderState } from "./tables.ts";
 import { type EncodedQuery, encodeQuery, isSoundRow } from "./vector-files.ts";
 import { checksumOf, PAGE_IDS, type VectorTable } from "./vector-table.ts";
@@ -29,7 +22,7 @@ const GAP_ROWS_MAX = 16;
 const ATTEMPTS_MAX = 8;
 
 /** Finds the vectors of a shelf that are nearest to one. */
-export function createNearest(vectors: VectorTable, catalogue: Catalogue, kind: Scanner["kind"]) {
+export function createNearest(vectors: VectorTable, catalogue: Catalogue) {
   let scan: Scan | undefined;
   let known: { readonly of: string; readonly mean: Float64Array | undefined } | undefined;
 
@@ -37,12 +30,13 @@ export function createNearest(vectors: VectorTable, catalogue: Catalogue, kind: 
     if (scan !== undefined && ids <= scan.ids) return scan;
     const room = 2 ** Math.ceil(Math.log2(Math.max(ids, PAGE_IDS)));
     const layout = layoutFor(state.dimensions, room);
-    scan = { layout, ids: room, scanner: createScanner(layout, kind), loaded: new Set() };
+    scan = { layout, ids: room, scanner: createScanner(layout), loaded: new Set() };
     return scan;
   };
 
-  return (vector: Float32Array, scope: Scope, max: number): readonly Neighbour[] => {
-    for (let attempt = 1; ; attempt += 1) {
+  /** Yields while it brings into memory what the first search needs. */
+  return function* (vector: Float32Array, scope: Scope, max: number): Generator<undefined, readonly Neighbour[]> {
+    for (let attempt = 1; ; ) {
       const reach = catalogue.reach(scope);
       const { lastId, revision } = catalogue.refresh();
       const state = vectors.refresh();
@@ -52,7 +46,12 @@ export function createNearest(vectors: VectorTable, catalogue: Catalogue, kind: 
       new Int16Array(look.scan.scanner.buffer, look.scan.layout.query).set(query.numbers);
       const wanted = joinRanges(reach.ranges);
       const ids = wanted.reduce((sum, { first, last }) => sum + last - first, 0);
-      const ranges = ids <= EXACT_IDS_MAX ? wanted : findCandidates(look, query, candidatesFor(max, ids));
+      const isExact = ids <= EXACT_IDS_MAX;
+      if (!isExact && loadSignatures(look)) {
+        yield;
+        continue;
+      }
+      const ranges = isExact ? wanted : findCandidates(look, query, candidatesFor(max, ids));
       const best = scoreRows(look, ranges, { max, scale: query.scale });
       const damaged = best.find(({ isSound }) => !isSound);
       if (damaged === undefined || attempt === ATTEMPTS_MAX) {
@@ -67,6 +66,7 @@ export function createNearest(vectors: VectorTable, catalogue: Catalogue, kind: 
         }));
       }
       vectors.repair(state, Math.floor(damaged.id / PAGE_IDS));
+      attempt += 1;
     }
   };
 }
@@ -128,7 +128,6 @@ interface Look {
 /** Ids whose signatures are nearest, as ranges to be read. */
 function findCandidates(look: Look, query: EncodedQuery, want: number): readonly IdRange[] {
   const { layout, scanner } = look.scan;
-  loadSignatures(look);
   loadStates(look);
   const bytes = new Uint8Array(scanner.buffer);
   bytes.set(query.signature, layout.signature);
@@ -140,7 +139,7 @@ function findCandidates(look: Look, query: EncodedQuery, want: number): readonly
   for (const range of look.reach.ranges) {
     for (let first = range.first; first < range.last; first += SCAN_IDS_MAX) {
       const last = Math.min(range.last, first + SCAN_IDS_MAX);
-      const found = scanner.candidates({ first, last, bits: look.reach.bits, want });
+      const found = scanner.candidates(first, last, look.reach.bits, want);
       for (let at = 0; at < found * 2; at += 1) pairs.push(list[at] ?? 0);
     }
   }
@@ -150,8 +149,10 @@ function findCandidates(look: Look, query: EncodedQuery, want: number): readonly
   return joinRanges(ids.map((id) => ({ first: id, last: id + 1 })));
 }
 
-/** Brings signatures into memory that are not there, and checks them. */
-function loadSignatures({ vectors, state, scan }: Look): void {
+const PAGES_AT_ONCE = 8;
+
+/** Brings some of the signatures into memory that are not there, and checks them; whether there are more. */
+function loadSignatures({ vectors, state, scan }: Look): boolean {
   const { layout, scanner, loaded } = scan;
   const files = vectors.files(state);
   const read = (page: number): Uint8Array => {
@@ -160,8 +161,11 @@ function loadSignatures({ vectors, state, scan }: Look): void {
     files.readSignatures(page * PAGE_IDS, into);
     return into;
   };
+  let left = PAGES_AT_ONCE;
   for (const page of vectors.pages()) {
     if (loaded.has(page) && !vectors.stale.has(page)) continue;
+    if (left === 0) return true;
+    left -= 1;
     const { bits, checksum } = vectors.page(page);
     const isSound = checksumOf(bits, read(page), layout.signatureBytes) === checksum;
     if (!isSound) {
@@ -171,6 +175,7 @@ function loadSignatures({ vectors, state, scan }: Look): void {
     loaded.add(page);
     vectors.stale.delete(page);
   }
+  return false;
 }
 
 function loadStates({ vectors, catalogue, scan }: Look): void {
@@ -246,103 +251,4 @@ function joinRanges(ranges: readonly IdRange[]): readonly IdRange[] {
     else joined.push({ first, last });
   }
   return joined;
-}
-
-/** Where a look over signatures finds what it needs, as addresses, and where it leaves what it found. */
-interface SignatureScan {
-  /** Ids from `first` up to, not including, `last`. */
-  readonly first: number;
-  readonly last: number;
-  /** All bits a row must have in both of its bytes. */
-  readonly bits: number;
-  /** How many candidates are wanted: of the rest, only those as near as the last of them are returned. */
-  readonly want: number;
-}
-
-/** The two loops that take the time of a search, over one block of memory that they and the caller share. */
-export interface Scanner {
-  readonly kind: "simd" | "plain";
-  readonly buffer: ArrayBuffer;
-  /** Products of a query with rows of 8-bit numbers, one 32-bit number a row at `out`. */
-  dots(rows: number, count: number): void;
-  /** Ids and distances of rows whose signatures are nearest, as pairs at `list`; how many pairs. */
-  candidates(scan: SignatureScan): number;
-}
-
-/** SIMD where the engine has it, and the same in plain loops elsewhere. */
-export function createScanner(layout: ScanLayout, kind: Scanner["kind"] = "simd"): Scanner {
-  const simd = kind === "simd" ? instantiateSimd(layout) : undefined;
-  const buffer = simd?.buffer ?? new ArrayBuffer(layout.bytes);
-  const { dots, candidates } = simd ?? createPlainFunctions(layout, buffer);
-  return {
-    kind: simd === undefined ? "plain" : "simd",
-    buffer,
-    dots,
-    candidates: ({ first, last, bits, want }) => candidates(first, last, bits, want),
-  };
-}
-
-/** The loops without SIMD: what an engine without it runs, and what the other kind is compared with. */
-function createPlainFunctions(layout: ScanLayout, buffer: ArrayBuffer): ScanFunctions {
-  const bytes = new Uint8Array(buffer);
-  const words = new Uint32Array(buffer);
-  const numbers = new Int8Array(buffer);
-  const query = new Int16Array(buffer, layout.query, layout.rowBytes);
-  const out = new Int32Array(buffer, layout.out);
-  const tally = layout.tally / 4;
-  const list = layout.list / 4;
-
-  const dots: ScanFunctions["dots"] = (rows, count) => {
-    for (let row = 0; row < count; row += 1) {
-      const at = rows + row * layout.stride;
-      let sum = 0;
-      for (let index = 0; index < layout.rowBytes; index += 1) {
-        sum += (numbers[at + index] ?? 0) * (query[index] ?? 0);
-      }
-      out[row] = sum;
-    }
-  };
-
-  const distance = (id: number): number => {
-    const row = (layout.signatures + id * layout.signatureBytes) / 4;
-    const asked = layout.signature / 4;
-    let sum = 0;
-    for (let word = 0; word < layout.signatureBytes / 4; word += 1) {
-      sum += ones((words[row + word] ?? 0) ^ (words[asked + word] ?? 0));
-    }
-    return sum;
-  };
-
-  const countAt = (value: number): number => words[tally + 2 + value] ?? 0;
-
-  const candidates: ScanFunctions["candidates"] = (first, last, bits, want) => {
-    let limit = words[tally] ?? 0;
-    let within = words[tally + 1] ?? 0;
-    let found = 0;
-    for (let id = first; id < last; id += 1) {
-      if (((bytes[layout.states + id] ?? 0) & (bytes[layout.present + id] ?? 0) & bits) !== bits) continue;
-      const away = distance(id);
-      if (away > limit) continue;
-      words[list + found * 2] = id;
-      words[list + found * 2 + 1] = away;
-      found += 1;
-      words[tally + 2 + away] = countAt(away) + 1;
-      within += 1;
-      while (within - countAt(limit) >= want) {
-        within -= countAt(limit);
-        limit -= 1;
-      }
-    }
-    words[tally] = limit;
-    words[tally + 1] = within;
-    return found;
-  };
-
-  return { dots, candidates };
-}
-
-function ones(word: number): number {
-  const pairs = word - ((word >>> 1) & 0x55555555);
-  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
-  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }

@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { Chunk, LexicalMatches, LogMark, MemoryStore, Scope, TermQuery } from "@rkat/core/ports/memory";
 import type { Seal } from "@rkat/core/ports/store";
-import { type Matched, type Postings, rankPostings } from "@rkat/core/stores/recall-rank-postings";
+import { type Postings, rankPostings } from "@rkat/core/stores/recall-rank-postings";
 import { DamagedDb } from "../tables/table-file.ts";
 import {
   addBatch,
@@ -17,9 +17,9 @@ import {
   resetSession,
 } from "./batches.ts";
 import { type Catalogue, createCatalogue, LIVE, type Reach } from "./catalogue.ts";
-import { createNearest, type Scanner } from "./nearest.ts";
+import { createNearest } from "./nearest.ts";
 import { COUNT_LARGE, countAt, keyOf, type PostingPage, placeOfKey } from "./posting-page.ts";
-import { findTerm, mergeableRun, mergeRun, placeOfRun, readPage, replaceRun, withoutPostings } from "./segment.ts";
+import { findTerm, mergeableRun, mergeRun, readPage, replaceRun, withoutPostings } from "./segment.ts";
 import {
   aligned,
   decodeRow,
@@ -38,8 +38,6 @@ export interface EmbeddedMemoryOptions {
   readonly warn?: (sentence: string) => void;
   /** Counts up with what chunks are made by: a session taken in under a lower one is taken in again from its log. */
   readonly version?: number;
-  /** How vectors are compared; plain loops for what has no SIMD. */
-  readonly scanner?: Scanner["kind"];
   /** What is kept is sealed by it; undefined: it is kept as it is. */
   readonly seal?: Seal | undefined;
 }
@@ -77,11 +75,11 @@ export interface EmbeddedMemory extends MemoryStore {
  * damaged is emptied, and the caller is warned: it is indexed from the logs again.
  */
 export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory {
-  const { folder, warn = () => {}, version = FIRST_VERSION, scanner = "simd", seal } = options;
+  const { folder, warn = () => {}, version = FIRST_VERSION, seal } = options;
   makeFolder(folder);
   const path = join(folder, "memory.db");
   const tables = openTables(path, warn, seal);
-  let view = openView(tables, { folder, warn, scanner, seal });
+  let view = openView(tables, { folder, warn, seal });
   let generation = tables.root.generation();
   let isEmptied = false;
   /** Sessions whose cursor was asked for since the memory was emptied: a batch that follows an earlier one has a gap. */
@@ -92,7 +90,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
     if (now === generation) return;
     generation = now;
     view.close();
-    view = openView(tables, { folder, warn, scanner, seal });
+    view = openView(tables, { folder, warn, seal });
     isEmptied = true;
     asked.clear();
   };
@@ -124,16 +122,26 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
     return result;
   };
   const reading = <T>(work: () => T): Promise<T> => soundly(() => tables.root.snapshot(work));
-  /** Merges the newest segments while there are enough of a size, in pieces with other work in between. */
+  /** Reads in pieces, with other work in between and after the last; from the start if the memory was made anew meanwhile. */
+  const inPieces = async <T>(piecesOf: (at: typeof view) => Iterator<unknown, T>): Promise<T> => {
+    let asked = view;
+    let pieces = piecesOf(asked);
+    for (;;) {
+      const { done, value } = await reading(() => {
+        if (asked !== view) pieces = piecesOf(view);
+        asked = view;
+        return pieces.next();
+      });
+      await setImmediate();
+      if (done) return value;
+    }
+  };
+  /** Merges the newest segments while there are enough of a size. */
   const merge = async (): Promise<void> => {
     for (;;) {
       const run = mergeableRun((await reading(() => readManifest(tables))).segments);
       if (run.length === 0) return;
-      const steps = mergeRun(tables, run);
-      const next = () => (placeOfRun(readManifest(tables), run) < 0 ? undefined : steps.next());
-      let step = await reading(next);
-      for (; step?.done === false; step = await reading(next)) await setImmediate();
-      const parts = step?.value;
+      const parts = await inPieces(() => mergeRun(tables, run));
       if (parts !== undefined) await writing(() => tables.root.transactionSync(() => replaceRun(tables, run, parts)));
     }
   };
@@ -184,9 +192,9 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
         tables.root.transactionSync(() => addBatch({ ...tables, version }, batch, drafts));
       }),
     read: (ids, scope) => reading(() => view.read(scope === undefined ? ids : view.within(ids, scope))),
-    match: (query, scope) => reading(() => view.match(query, scope)),
+    match: (query, scope) => inPieces((at) => at.match(query, scope)),
     nearest: (embedderId, vector, { scope, max }) =>
-      reading(() => view.vectorsOf(embedderId).nearest(vector, scope, max)),
+      inPieces((at) => at.vectorsOf(embedderId).nearest(vector, scope, max)),
     vectors: {
       missing: (embedderId, max, wanted) => reading(() => view.read(view.vectorsOf(embedderId).missing(max, wanted))),
       known: (embedderId, passages) => reading(() => view.vectorsOf(embedderId).known(passages)),
@@ -258,11 +266,11 @@ function cleanSegment(tables: Tables, firstId: number): void {
 }
 
 /** What is known of the tables in this process. */
-function openView(tables: Tables, { folder, warn, scanner, seal }: Required<Omit<EmbeddedMemoryOptions, "version">>) {
+function openView(tables: Tables, { folder, warn, seal }: Required<Omit<EmbeddedMemoryOptions, "version">>) {
   const catalogue = createCatalogue(tables);
   const openVectorTable = (embedderId: string) => {
     const found = createVectorTable({ tables, catalogue, folder, embedderId, warn, seal });
-    return { ...found, nearest: createNearest(found, catalogue, scanner) };
+    return { ...found, nearest: createNearest(found, catalogue) };
   };
   const opened = new Map<string, ReturnType<typeof openVectorTable>>();
   const nameOf = (session: number): string => {
@@ -323,6 +331,7 @@ function makeFolder(folder: string): void {
   }
 }
 
+const TERMS_AT_ONCE = 4;
 const PAGES_KNOWN_BYTES_MAX = 8 * 1_024 * 1_024;
 
 /** Finds the chunks of a scope that hold terms. */
@@ -366,31 +375,41 @@ function createMatcher(tables: Tables, catalogue: Catalogue) {
 
   const postingsOf = (term: string, segments: readonly Segment[], reach: Reach): Postings => {
     const key = placeOfKey(keyOf(term));
+    const end = reach.ranges.at(-1)?.last ?? 0;
     const found = segments.flatMap(({ number, firstId }): readonly Found[] => {
       const { page, term } = findTerm((at) => pageOf(number, at), fencesOf(number), key) ?? {};
       if (page === undefined || term === undefined) return [];
-      return [{ page, firstId, from: page.starts[term] ?? 0, to: page.starts[term + 1] ?? 0 }];
+      const from = page.starts[term] ?? 0;
+      // Without those added since the search began.
+      const to = firstFrom(page.places, { from, to: page.starts[term + 1] ?? 0 }, end - firstId);
+      return [{ page, firstId, from, to }];
     });
     const most = found.reduce((sum, { from, to }) => sum + to - from, 0);
-    const room = Math.min(most, reach.chunks);
+    const room = reach.sessions === undefined ? most : Math.min(most, reach.chunks);
     const into: Gathered = { ids: new Uint32Array(room), counts: new Uint32Array(room), size: 0 };
     const gatherFrom = reach.sessions === undefined ? gather : gatherOfSessions;
     for (const one of found) gatherFrom(one, { reach, states: catalogue.states }, into);
     return { term, ids: into.ids.subarray(0, into.size), counts: into.counts.subarray(0, into.size) };
   };
 
-  const gatherAll = (terms: Iterable<string>, reach: Reach): Matched => {
-    const { segments } = catalogue.refresh();
-    if (fencesBySegment.size > segments.length) forgetMerged(segments);
-    const reached = segments.filter(({ firstId, chunks }) => overlaps(reach, firstId, firstId + chunks));
+  /** Yields between terms, whatever is written meanwhile: ids stay as they are when segments are merged. */
+  function* match(query: TermQuery, scope: Scope): Generator<undefined, LexicalMatches> {
+    while (catalogue.refreshSome()) yield;
+    const reach = catalogue.reach(scope);
+    const postings: Postings[] = [];
+    for (const term of query.weights.keys()) {
+      if (postings.length % TERMS_AT_ONCE === TERMS_AT_ONCE - 1) yield;
+      const { segments } = catalogue.refresh();
+      if (fencesBySegment.size > segments.length) forgetMerged(segments);
+      const reached = segments.filter(({ firstId, chunks }) => overlaps(reach, firstId, firstId + chunks));
+      postings.push(postingsOf(term, reached, reach));
+    }
     const { chunks, termsTotal } = reach;
-    const postings = Array.from(terms, (term) => postingsOf(term, reached, reach));
-    return { postings, chunks, termsTotal, lengths: catalogue.lengths };
-  };
+    return rankPostings({ postings, chunks, termsTotal, lengths: catalogue.lengths }, query);
+  }
 
   return {
-    match: (query: TermQuery, scope: Scope): LexicalMatches =>
-      rankPostings(gatherAll(query.weights.keys(), catalogue.reach(scope)), query),
+    match,
     /** Of these ids, those in the scope. */
     within: (ids: readonly number[], scope: Scope): readonly number[] => {
       const { bits, ranges } = catalogue.reach(scope);

@@ -57,6 +57,24 @@ it("[L1] [D6] segments are merged in pieces, also by two processes at once, and 
   for (const store of stores) await store.close();
 });
 
+it("[L1] a search looks up a few terms at a time, and is sound when the memory changes or is made anew meanwhile", async () => {
+  const folder = join(root, "search");
+  const store = openMemoryStore({ folder });
+  for (let number = 0; number < 4; number += 1) await store.add(batchOf("one", number));
+  const scope = { discardedOnly: false };
+  const weights = new Map(Array.from({ length: TERMS }, (_, term) => [`one-7-${term}`, 1]));
+  const search = async (meanwhile: () => Promise<unknown>): Promise<readonly string[]> => {
+    const [{ best }] = await Promise.all([store.match({ weights, max: 5, equalsMax: 5 }, scope), meanwhile()]);
+    return (await store.read(best.map(({ id }) => id))).map(({ text }) => text);
+  };
+  expect(await roundsOf(() => search(async () => {}))).toBeGreaterThan(TERMS / 16);
+  expect(await search(() => store.add(batchOf("one", 4)))).toEqual(["chunk 7 of one"]);
+  expect(await search(() => store.drop("one"))).toEqual([]);
+  await store.add(batchOf("other", 0));
+  expect(await search(() => store.following.empty())).toEqual([]);
+  await store.close();
+});
+
 const openTable = (folder: string) => {
   const db = openPrivateDb<string, string>(join(folder, "tables.db"), { isInPieces: true }, () => {});
   const fill = (round: number): void =>

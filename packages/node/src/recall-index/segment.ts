@@ -164,8 +164,10 @@ function sumOf(segments: readonly Segment[]): number {
 /** Postings that are merged between two looks at other work. */
 const PIECE_POSTINGS = 16_384;
 
-/** Makes one segment of a run, in pieces. Nothing is written; a piece is read while the run is still there. */
-export function* mergeRun(tables: Tables, run: readonly Segment[]): Generator<undefined, SegmentParts> {
+/** Makes one segment of a run, in pieces, as long as the run is there. Nothing is written. */
+export function* mergeRun(tables: Tables, run: readonly Segment[]): Generator<undefined, SegmentParts | undefined> {
+  const isGone = () => placeOfRun(readManifest(tables), run) < 0;
+  if (isGone()) return;
   const firstId = run[0]?.firstId ?? 0;
   const writer = createPageWriter();
   let postings = 0;
@@ -183,12 +185,13 @@ export function* mergeRun(tables: Tables, run: readonly Segment[]): Generator<un
     if (postings < PIECE_POSTINGS) continue;
     postings = 0;
     yield;
+    if (isGone()) return;
   }
   return { columns: joinColumns(run.map((segment) => readColumns(tables, segment))), ...writer.finish() };
 }
 
 /** Where the run begins; -1 when another process has merged or cleaned a segment of it. */
-export function placeOfRun({ segments }: Manifest, run: readonly Segment[]): number {
+function placeOfRun({ segments }: Manifest, run: readonly Segment[]): number {
   const at = segments.findIndex(({ number }) => number === run[0]?.number);
   return run.every(({ number }, index) => segments[at + index]?.number === number) ? at : -1;
 }

@@ -56,9 +56,15 @@ export function layoutFor(dimensions: number, ids: number): ScanLayout {
   };
 }
 
-/** What both kinds offer, with plain numbers: a call into WASM takes nothing else. */
-export interface ScanFunctions {
+/** The two loops that take the time of a search, over one block of memory that they and the caller share. */
+export interface Scanner {
+  readonly buffer: ArrayBuffer;
+  /** Products of a query with rows of 8-bit numbers, one 32-bit number a row at `out`. */
   dots(rows: number, count: number): void;
+  /**
+   * Ids and distances of rows whose signatures are nearest, as pairs at `list`; how many pairs. Of the ids from `first` up
+   * to `last` those with all `bits` in both of their bytes; beyond `want`, only those as near as the last of them.
+   */
   candidates(first: number, last: number, bits: number, want: number): number;
 }
 
@@ -68,13 +74,12 @@ function roundUp(value: number, step: number): number {
 
 const { get, set, i32 } = wasm;
 
-/**
- * The loops in WASM, made for one layout: addresses and lengths are constants in them. Only instructions of the first SIMD
- * version, which every supported Node has; undefined where it is switched off.
- */
-export function instantiateSimd(layout: ScanLayout): (ScanFunctions & { readonly buffer: ArrayBuffer }) | undefined {
-  const scan = wasm.instantiate<ScanFunctions>([dotsSource(layout), candidatesSource(layout)], layout.bytes);
-  return scan && { dots: scan.functions.dots, candidates: scan.functions.candidates, buffer: scan.buffer };
+/** The loops in WASM, made for one layout: addresses and lengths are constants in them. */
+export function createScanner(layout: ScanLayout): Scanner {
+  const sources = [dotsSource(layout), candidatesSource(layout)];
+  const scan = wasm.instantiate<Omit<Scanner, "buffer">>(sources, layout.bytes);
+  if (scan === undefined) throw new Error("this engine has no SIMD, which every supported Node has");
+  return { ...scan.functions, buffer: scan.buffer };
 }
 
 const local = (number: number): Local => ({ number });
