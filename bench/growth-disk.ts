@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { createScriptedModel, openRuntime } from "@rkat/node";
-import { AT_REST_MS } from "@rkat/node/projections/session-files";
+import { AT_REST_MS } from "@rkat/node/log/packed-segment";
 import { type GrowthRow, rowsOf } from "./growth-rows.ts";
 import { createFreeEmbedder, createTalker, type Features, inFolder, passage } from "./growth-stage.ts";
 import { measureBytes } from "./memory-store-bytes.ts";

@@ -35,22 +35,20 @@ const { limit: HITS, token_budget: TOOL_TOKENS } = MemorySearch.parse({ query: "
 const SCOPE = { discardedOnly: false };
 const { signal } = new AbortController();
 
-/** What finds: a model, and the vectors of words that stand in where it cannot be loaded. */
+/** What finds. */
 export interface Finders {
   readonly model: Embedder;
-  readonly fallback: Embedder;
   /** Whether each part of the ranking is also left out, one at a time. */
   readonly ablates: boolean;
 }
 
-export function createArena({ model, fallback, ablates }: Finders): Arena {
+export function createArena({ model, ablates }: Finders): Arena {
   const store = createMemoryStoreInMemory();
   const keys = new Map<number, string>();
   const hashed = createHashedWords();
   const now = (): number => Date.UTC(2026, 0, 1);
   const recalls = new Map<string, Recall>([
     ["recall, words only", createRecall({ store, embedder: undefined, now })],
-    ["recall, static vectors", createRecall({ store, embedder: fallback, now })],
     [FULL, createRecall({ store, embedder: model, now })],
     ...(ablates ? withoutEach({ store, embedder: model, now }) : []),
   ]);
@@ -79,7 +77,7 @@ export function createArena({ model, fallback, ablates }: Finders): Arena {
     seqs.set(id, received + said.length);
     for (const { key } of parts) keys.set(++lastId, key);
     for (const { key, text } of said) hashed.add(key, text);
-    for (const embedder of [model, fallback]) await embedMissing(store, embedder);
+    await embedMissing(store, model);
   };
 
   const ask: Arena["ask"] = async (query) => {

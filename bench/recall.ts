@@ -2,7 +2,7 @@ import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import type { Embedder } from "@rkat/core/ports/memory";
 import { createLocalEmbedder } from "@rkat/node/embedders/local";
-import { createStaticEmbedder, withGrasp } from "@rkat/node/embedders/open-embedder";
+import { withGrasp } from "@rkat/node/embedders/open-embedder";
 import { type Arena, BUDGETS, createArena, type Finders, FULL } from "./recall-contenders.ts";
 import { measureCosts, measureQuestions } from "./recall-costs.ts";
 import { type DataSet, loadDataSets, type Question } from "./recall-data.ts";
@@ -90,7 +90,7 @@ async function publishEchoes(): Promise<void> {
 async function publishQuality(asked: readonly DataSet[]): Promise<void> {
   const embedder = await openNamedEmbedder(values.embedder);
   const measured: { readonly name: string; readonly rows: readonly Row[] }[] = [];
-  const finders = { model: embedder, fallback: withGrasp(createStaticEmbedder()), ablates: values.ablate === true };
+  const finders = { model: embedder, ablates: values.ablate === true };
   for (const dataSet of asked) measured.push({ name: dataSet.name, rows: await measure(dataSet, finders) });
   await embedder.close();
   const tables = measured.flatMap(({ name, rows }) => [tableOf(name, rows), differencesOf(name, rows)]);

@@ -8,6 +8,7 @@ import { invalid, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { Seal } from "@rkat/core/ports/store";
 import { KEY_BYTES } from "@rkat/core/stores/sealing";
 import type { Beginning, KeyFileReport } from "./log/key-file.ts";
+import { isPackedHead } from "./log/packed-segment.ts";
 
 /** Where the key of a realm is, as the configuration names it. */
 export type Encryption = Config["encryption"];
@@ -184,13 +185,16 @@ function namesIn(folder: string): readonly string[] {
 
 const RECORD_HEADER_BYTES = 40;
 const SEALED = 1;
+/** Packed logs are never sealed. */
+const PLAIN = 0;
 
 /** The first byte of what the first record of a log holds. */
 function payloadStart(path: string): number | undefined {
   const fd = openSync(path, "r");
   try {
-    const byte = Buffer.alloc(1);
-    return readSync(fd, byte, 0, 1, RECORD_HEADER_BYTES) === 0 ? undefined : byte[0];
+    const head = Buffer.alloc(RECORD_HEADER_BYTES + 1);
+    if (readSync(fd, head, 0, head.length, 0) < head.length) return undefined;
+    return isPackedHead(head) ? PLAIN : head[RECORD_HEADER_BYTES];
   } finally {
     closeSync(fd);
   }

@@ -363,10 +363,10 @@ const Memory = z
     scope: oneOf(["project", "session"])
       .default("project")
       .meta(common("whether an agent recalls what was said in the project or in its session alone", "session")),
-    embedder: oneOf(["local", "static", "hashing", "remote"])
+    embedder: oneOf(["local", "hashing", "remote"])
       .default("local")
       .meta(
-        common("how meaning is found: bundled weights, a table of words, a baseline, or a provider's model", "remote"),
+        common("how meaning is found: bundled weights, a baseline that counts words, or a provider's model", "remote"),
       ),
     embedding_model: text
       .optional()

@@ -8,8 +8,9 @@ import type { BackedFile, BackupManifest } from "@rkat/core/contract/portable";
 import type { ScheduleEntryBody } from "@rkat/core/contract/wire/schedule";
 import type { FoldRow, LogRow } from "@rkat/core/ports/store";
 import { isSealed } from "@rkat/core/stores/sealing";
+import { recordBytes, type SegmentBytes } from "../log/packed-segment.ts";
 import { HEADER_BYTES, recordHead, scanFaults, scanSegment } from "../log/record.ts";
-import { nodeSegmentIo, type SegmentIo, type Segments } from "../log/segments.ts";
+import type { Segments } from "../log/segments.ts";
 import { surveyLogs } from "../log/tail.ts";
 import { entriesIn, explained, isAbsent, lockAt } from "../log/whole-file.ts";
 import { FILES, MANIFEST, parseManifest, SEGMENT, storedPath } from "./backup-manifest.ts";
@@ -277,43 +278,37 @@ function problemOf(reader: BackupReader, file: BackedFile): string | undefined {
   }
 }
 
+const NO_BYTES: SegmentBytes = { size: () => 0, read: () => 0 };
+
 /** Reads the logs of a back-up like those of a folder. */
 function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, foldRow: FoldRow<B, R>) {
-  const logs = new Map<number, Stretch & { readonly path: string }>();
+  const logs = new Map<number, { readonly path: string; readonly bytes: SegmentBytes; close(): void }>();
   const close = (): void => {
     for (const log of logs.values()) log.close();
   };
   const segments: Segments = {
     list: () => [...logs.keys()].sort((a, b) => a - b),
     path: (segment) => logs.get(segment)?.path ?? "",
-    // The number of a segment is its descriptor: in a tar all of them lie in one file.
-    reader: (segment) => segment,
+    reader: (segment) => logs.get(segment)?.bytes ?? NO_BYTES,
     create: () => {
       throw new Error("a back-up is only read");
     },
     seal: undefined,
     close,
   };
-  const io: SegmentIo = {
-    ...nodeSegmentIo,
-    size: (segment) => logs.get(segment)?.bytes ?? 0,
-    read: (segment, buffer, position) => {
-      const log = logs.get(segment);
-      if (log === undefined) return 0;
-      const length = Math.max(0, Math.min(buffer.length, log.bytes - position));
-      return readSync(log.fd, buffer, 0, length, log.offset + position);
-    },
-  };
   try {
     for (const file of reader.manifest.files) {
       const copy = dirname(file.path) === folder && SEGMENT.test(file.path) ? reader.open(file) : undefined;
       if (copy === undefined) continue;
-      const bytes = Math.min(copy.bytes, file.bytes);
-      logs.set(Number(basename(file.path, ".log")), { ...copy, bytes, path: file.path });
+      const size = Math.min(copy.bytes, file.bytes);
+      const read = (buffer: Buffer, position: number): number =>
+        readSync(copy.fd, buffer, 0, Math.max(0, Math.min(buffer.length, size - position)), copy.offset + position);
+      const bytes = recordBytes({ size: () => size, read });
+      logs.set(Number(basename(file.path, ".log")), { path: file.path, bytes, close: copy.close });
     }
-    const sealed = surveySealed(segments, io);
+    const sealed = surveySealed(segments);
     if (sealed !== undefined) return sealed;
-    const { places, rows, problems } = surveyLogs({ segments, io, foldRow }, new Set());
+    const { places, rows, problems } = surveyLogs({ segments, foldRow }, new Set());
     return { records: places.length, rows: rows.length, problems };
   } catch (error) {
     return { records: 0, rows: 0, problems: [`the logs in ${folder} cannot be read (${messageOf(error)})`] };
@@ -323,12 +318,12 @@ function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, fol
 }
 
 /** Checks encrypted logs without keys: every record is whole. Undefined if none is encrypted. */
-function surveySealed(segments: Segments, io: SegmentIo) {
+function surveySealed(segments: Segments) {
   const ids = new Set<string>();
   const problems: string[] = [];
   let [records, hasSealed] = [0, false];
   for (const segment of segments.list()) {
-    const scan = scanSegment(io, segments.reader(segment), 0, (buffer, at) => {
+    const scan = scanSegment(segments.reader(segment), 0, (buffer, at) => {
       records += 1;
       ids.add(recordHead(buffer, at).sessionId);
       hasSealed ||= isSealed(buffer.subarray(at + HEADER_BYTES));

@@ -18,8 +18,9 @@ import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { BackedFile, BackupAt, BackupManifest } from "@rkat/core/contract/portable";
+import { recordBytes, type SegmentBytes } from "../log/packed-segment.ts";
 import { recordHead, scanFaults, scanSegment } from "../log/record.ts";
-import { nodeSegmentIo, syncFolder } from "../log/segments.ts";
+import { nodeSegmentIo, storedBytes, syncFolder } from "../log/segments.ts";
 import { createFileWriter, entriesIn, explained, isAbsent, lockAt, replaceFile } from "../log/whole-file.ts";
 import { FILES, formatManifest, isTruth, LOG_FOLDERS, MANIFEST, SEGMENT, storedPath } from "./backup-manifest.ts";
 import { chunksOf, filesBelow, hashOf, LOCK, manifestOf, readManifest } from "./backup-reader.ts";
@@ -172,11 +173,14 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
 
   /** The end of the last whole record; other bytes before it are damage. */
   const endOfRecords = ({ path, fd, limit }: LogCut, from: number): number => {
-    const scan = scanSegment({ ...nodeSegmentIo, size: () => limit }, fd, from, () => {});
+    const bytes = recordBytes(fileBytes(fd, limit));
+    const isPacked = bytes.packedAt !== undefined;
+    const scan = scanSegment(bytes, isPacked ? 0 : from, () => {});
     damaged.push(...scanFaults(path, { ...scan, torn: undefined }));
     for (const sentence of scanFaults(path, { ...scan, holes: [] }))
       torn.push({ path, size: limit, sentence: `${sentence}, and were left out` });
-    return scan.end;
+    // A packed one has an end of its own, and is not appended to.
+    return isPacked ? limit : scan.end;
   };
 
   const takeAt = async (path: string): Promise<BackedFile | undefined> => {
@@ -300,13 +304,18 @@ interface Written {
   readonly end: number;
 }
 
+/** A file as far as it is copied. */
+function fileBytes(fd: number, size: number): SegmentBytes {
+  return { ...storedBytes(nodeSegmentIo, fd), size: () => size };
+}
+
 /** The records that end in a stretch of a log. */
 function recordsIn(
   path: string,
   { fd, from, to }: { readonly fd: number; readonly from: number; readonly to: number },
 ): readonly Written[] {
   const written: Written[] = [];
-  scanSegment({ ...nodeSegmentIo, size: () => to }, fd, 0, (buffer, at, { offset, bytes }) => {
+  scanSegment(recordBytes(fileBytes(fd, to)), 0, (buffer, at, { offset, bytes }) => {
     const { sessionId, seq } = recordHead(buffer, at);
     const end = offset + bytes;
     if (end > from) written.push({ path, session: `${dirname(path)} ${sessionId}`, seq, end });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createLocalEmbedder } from "./local.ts";
-import { createHashingEmbedder, createStaticEmbedder, withGrasp } from "./open-embedder.ts";
+import { createHashingEmbedder, withGrasp } from "./open-embedder.ts";
 
 describe("how much an embedder grasps", () => {
   const { grasp = async () => Number.NaN } = withGrasp(createLocalEmbedder());
@@ -25,10 +25,7 @@ describe("how much an embedder grasps", () => {
     expect(await grasp(text)).toBeLessThan(0.1);
   });
 
-  it.each([createStaticEmbedder(), createHashingEmbedder()])(
-    "[D5] is nothing beyond words for $id",
-    async (embedder) => {
-      expect(await withGrasp(embedder).grasp?.("Which port does the staging database use?")).toBe(0);
-    },
-  );
+  it("[D5] is nothing beyond words for counted words", async () => {
+    expect(await withGrasp(createHashingEmbedder()).grasp?.("Which port does the staging database use?")).toBe(0);
+  });
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Embedder } from "@rkat/core/ports/memory";
 import { describe, expect, it } from "vitest";
 import { createLocalEmbedder } from "./local.ts";
-import { createHashingEmbedder, createStaticEmbedder, openDefaultEmbedder, rememberTexts } from "./open-embedder.ts";
+import { createHashingEmbedder, openDefaultEmbedder, rememberTexts } from "./open-embedder.ts";
 
 const never = new AbortController().signal;
 
@@ -15,15 +15,14 @@ describe("the default embedder", () => {
     await embedder.close();
   });
 
-  it("[D5] is the static one otherwise, and says so once", async () => {
+  it("[D5] says once why it cannot be loaded, and that words alone are searched", async () => {
     const reported: string[] = [];
     const broken = createLocalEmbedder({ weights: { name: "absent.bin", sha256: "00" } });
-    const embedder = await openDefaultEmbedder((sentence) => reported.push(sentence), never, broken);
-    await embedder.embed(["hello"], "query", never);
-    expect({ id: embedder.id, reported }).toEqual({
-      id: createStaticEmbedder().id,
-      reported: [expect.stringMatching(/^absent\.bin cannot be read: .*; word vectors are used instead/)],
-    });
+    const opened = openDefaultEmbedder((sentence) => reported.push(sentence), never, broken);
+    await expect(opened).rejects.toMatchObject({ code: "CAPABILITY_UNAVAILABLE" });
+    expect(reported).toEqual([
+      expect.stringMatching(/^absent\.bin cannot be read: .*; memory is searched by words alone/),
+    ]);
   });
 
   it("[D5] is the local one also in a process with a long command line", () => {

@@ -1,10 +1,9 @@
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { Embedder } from "@rkat/core/ports/memory";
-import { packageFile } from "@rkat/core/ports/package-file";
 import { createLocalEmbedder, type LocalEmbedder } from "./local.ts";
-import { type Asset, createTokenizer, readAsset, readVocabulary, type Tokenize, toUnitLength } from "./word-pieces.ts";
+import { createTokenizer, readVocabulary, toUnitLength } from "./word-pieces.ts";
 
-/** The local embedder, or the static one if it cannot be loaded; `warn` receives the reason. */
+/** The local embedder. `warn` is told why it cannot be loaded: memory is searched by words alone then. */
 export async function openDefaultEmbedder(
   warn: (sentence: string) => void,
   signal: AbortSignal,
@@ -19,24 +18,20 @@ export async function openDefaultEmbedder(
   } catch (thrown) {
     await local.close();
     if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "loading the local embedder was cancelled");
-    // Word vectors are a package file, too.
-    if (packageFile("@rkat/node", "assets") === undefined) throw thrown;
-    warn(`${messageOf(thrown)}; word vectors are used instead, which find paraphrases less well`);
-    return createStaticEmbedder();
+    warn(`${messageOf(thrown)}; memory is searched by words alone, which finds paraphrases less well`);
+    throw thrown;
   } finally {
     signal.removeEventListener("abort", stop);
   }
 }
 
 export async function openNamedEmbedder(
-  name: "local" | "static" | "hashing" | "remote",
+  name: "local" | "hashing" | "remote",
   parts: { warn: (sentence: string) => void; openRemote: () => Promise<Embedder>; signal: AbortSignal },
 ): Promise<Embedder> {
   switch (name) {
     case "local":
       return openDefaultEmbedder(parts.warn, parts.signal);
-    case "static":
-      return createStaticEmbedder();
     case "hashing":
       return createHashingEmbedder();
     case "remote":
@@ -75,11 +70,11 @@ export function rememberTexts(embedder: Embedder, max = KNOWN_MAX): Embedder {
 }
 
 /**
- * Adds how well a built-in embedder understands a text. Summed word vectors know no more than words. A model has learnt
+ * Adds how well a built-in embedder understands a text. Counted words know no more than words. A model has learnt
  * whole words or long pieces of its languages: single letters and unknown pieces mean that it hardly knows the text.
  */
 export function withGrasp(embedder: Embedder): Embedder {
-  if (ADDED_UP.test(embedder.id)) return { ...embedder, grasp: async () => 0 };
+  if (embedder.id === HASHING) return { ...embedder, grasp: async () => 0 };
   let reading: ReturnType<typeof readPieces> | undefined;
   return {
     ...embedder,
@@ -90,7 +85,6 @@ export function withGrasp(embedder: Embedder): Embedder {
   };
 }
 
-const ADDED_UP = /^gte-small-static-|^hashing/;
 /** The beginning of a query shows its language. */
 const QUERY_PIECES_MAX = 64;
 
@@ -109,73 +103,11 @@ function shareRead(pieces: readonly string[]): number {
   return said.length === 0 ? 1 : read.length / said.length;
 }
 
-const DIMENSIONS = 256;
-const PIECES_MAX = 512;
-const SUMMED_PER_SLICE = 32;
-
-const TABLE: Asset = {
-  name: "gte-small-static.bin",
-  sha256: "cfff81daa9286bc0ea8c1c7abd95ddb68134dfc95b39b61b7ba7860200653263",
-};
-
-interface Table {
-  readonly tokenize: Tokenize;
-  readonly scales: Float32Array;
-  readonly rows: Int8Array;
-}
-
-/** Sums a vector per word piece: a tenth of a millisecond per text, independent of word order. */
-export function createStaticEmbedder(asset: Asset = TABLE): Embedder {
-  let loading: Promise<Table> | undefined;
-  return {
-    id: `gte-small-static-${asset.sha256.slice(0, 8)}`,
-    dimensions: DIMENSIONS,
-    async embed(texts, _kind, signal) {
-      loading ??= loadTable(asset);
-      const table = await loading;
-      const vectors: Float32Array[] = [];
-      for (const [index, text] of texts.entries()) {
-        if (index % SUMMED_PER_SLICE === 0) await pause();
-        if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "embedding was cancelled");
-        vectors.push(summed(table, text));
-      }
-      return vectors;
-    },
-    async close() {
-      loading = undefined;
-    },
-  };
-}
-
-function pause(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-async function loadTable(asset: Asset): Promise<Table> {
-  const [vocabulary, bytes] = await Promise.all([readVocabulary(), readAsset(asset)]);
-  return {
-    tokenize: createTokenizer(vocabulary),
-    scales: new Float32Array(bytes.buffer, 0, vocabulary.length),
-    rows: new Int8Array(bytes.buffer, vocabulary.length * Float32Array.BYTES_PER_ELEMENT),
-  };
-}
-
-function summed(table: Table, text: string): Float32Array {
-  const vector = new Float32Array(DIMENSIONS);
-  for (const piece of table.tokenize(text, PIECES_MAX)) {
-    const scale = table.scales[piece] ?? 0;
-    const start = piece * DIMENSIONS;
-    for (let column = 0; column < DIMENSIONS; column += 1) {
-      vector[column] = (vector[column] ?? 0) + scale * (table.rows[start + column] ?? 0);
-    }
-  }
-  return toUnitLength(vector);
-}
-
+const HASHING = "hashing-4096";
 const BUCKETS = 4096;
 /** Hash factor for the bytes of a word. */
 const FACTOR = 31;
-/** Texts between two pauses; hashing is quicker than summing. */
+/** Texts between two pauses. */
 const HASHED_PER_SLICE = 64;
 /** As Rust splits: unlike `\s`, with U+0085 and without U+FEFF. */
 const SPACES = /\p{White_Space}+/u;
@@ -184,7 +116,7 @@ const UTF8 = new TextEncoder();
 /** Counts words in 4096 buckets, as the first version of this memory did: a baseline without meaning. */
 export function createHashingEmbedder(): Embedder {
   return {
-    id: "hashing-4096",
+    id: HASHING,
     dimensions: BUCKETS,
     async embed(texts, _kind, signal) {
       const vectors: Float32Array[] = [];
@@ -197,6 +129,10 @@ export function createHashingEmbedder(): Embedder {
     },
     async close() {},
   };
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function counted(text: string): Float32Array {

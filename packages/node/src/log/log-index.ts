@@ -12,6 +12,8 @@ export interface SegmentState {
   readonly last: number;
   /** Nothing will be appended any more. */
   readonly sealed: boolean;
+  /** It was packed. Unset where that is not known. */
+  readonly isPacked?: true;
 }
 
 /** The data of a checkpoint, saved atomically. */

@@ -136,12 +136,12 @@ describe("a folder of a newer version", () => {
     await store.log.append(A, 0, toNewEntries([created]));
     await store.close();
     const path = join(folder, "format");
-    expect(readFileSync(path, "utf8")).toBe("2 2\n");
-    writeFileSync(path, "3 3\n");
+    expect(readFileSync(path, "utf8")).toBe("3 3\n");
+    writeFileSync(path, "4 4\n");
     const before = readdirSync(folder);
     const refused = {
       code: "SESSION_STORE_ERROR",
-      message: expect.stringMatching(/is of version 3 and .* knows 2; update rkat$/),
+      message: expect.stringMatching(/is of version 4 and .* knows 3; update rkat$/),
     };
     expect(() => openCounting(folder)).toThrow(expect.objectContaining(refused));
     await expect(verifyFolder(folder, foldRow)).rejects.toMatchObject(refused);
@@ -153,7 +153,7 @@ describe("a folder of a newer version", () => {
       const { store: again } = openCounting(folder);
       expect(await seqsByPage(again)).toEqual([1]);
       await again.close();
-      expect(readFileSync(path, "utf8")).toBe("2 2\n");
+      expect(readFileSync(path, "utf8")).toBe("3 3\n");
     }
   });
 });

@@ -129,7 +129,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
   /** A log whose key is gone must not continue under another key: it would be unreadable from there on. */
   const requireReadable = (sessionId: string): void => {
     const { places } = tail.chain(sessionId);
-    readPlaces(parts, places, { sessionId, fromSeq: Number.MAX_SAFE_INTEGER, max: 1, lastSeq: 0 });
+    readPlaces(parts.segments, places, { sessionId, fromSeq: Number.MAX_SAFE_INTEGER, max: 1, lastSeq: 0 });
   };
 
   /** False if it was tried before or does not help. */
@@ -196,7 +196,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
         // Before the places, so that these reach at least as far.
         const lastSeq = tail.row(sessionId)?.last_seq ?? 0;
         const wanted = { sessionId, fromSeq: from, max: left, lastSeq, bytesMax: PAGE_BYTES };
-        return readPlaces(parts, tail.chain(sessionId).places, wanted);
+        return readPlaces(parts.segments, tail.chain(sessionId).places, wanted);
       };
       // Where two processes wrote the same seqs, the index may lack data of one.
       if (tail.chain(sessionId).leftOut.length > 0) repair(sessionId);
@@ -222,13 +222,13 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
       const bodies = new Map(entries.map((entry) => [entry.seq, entry.body]));
       const records: NewRecord[] = [];
       for (const place of places) {
-        const record = rewritten<B>(parts, place, (entry) => bodies.get(entry.seq) ?? entry.body);
+        const record = rewritten<B>(parts.segments, place, (entry) => bodies.get(entry.seq) ?? entry.body);
         if (record !== undefined) records.push({ place, record });
         await yieldToEventLoop();
       }
       // They are no longer read but contain erased text.
       for (const place of leftOut) {
-        const record = rewritten(parts, place, () => ({}));
+        const record = rewritten(parts.segments, place, () => ({}));
         if (record !== undefined) records.push({ place, record });
       }
       await rewriteRecords(parts, records);
@@ -240,7 +240,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
       const { places, leftOut } = tail.chain(sessionId);
       const records: NewRecord[] = [];
       for (const place of [...places, ...leftOut]) {
-        const record = rewritten<B>(parts, place, ({ body }) => body, SHARED_OWNERS.forgotten);
+        const record = rewritten<B>(parts.segments, place, ({ body }) => body, SHARED_OWNERS.forgotten);
         if (record !== undefined) records.push({ place, record });
         await yieldToEventLoop();
       }
@@ -261,12 +261,12 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
 
 /** The record at a place with other bodies, of the same length; undefined if nothing changes. */
 function rewritten<B>(
-  { segments, io }: Pick<LogParts<B, unknown>, "segments" | "io">,
+  segments: Segments,
   place: RecordPlace,
   bodyOf: (entry: Entry<B>) => unknown,
   owner?: string,
 ): Buffer | undefined {
-  const record = readRecord({ segments, io }, place);
+  const record = readRecord(segments, place);
   const { entries } = decodeRecord<B>(record, 0, segments.seal);
   const bodies = entries.map(bodyOf);
   if (owner === undefined && entries.every(({ body }, at) => bodies[at] === body)) return undefined;
@@ -287,13 +287,14 @@ function takenOver(sessionId: string, what: string): RuntimeError {
   return new RuntimeError("SESSION_BUSY", `another process has taken session ${sessionId} over; ${what}`);
 }
 
-function leaseName(segment: number): string {
+export function leaseName(segment: number): string {
   return `segment ${segment}`;
 }
 
 /** Takes over a free segment, repairing its end, or begins a new one. */
 function takeSegment<B, R>({ index, segments, tail, leases, io, warn, own }: LogParts<B, R>) {
-  const isSealed = (segment: number): boolean => index.segments().get(segment)?.sealed === true;
+  const isSealed = (segment: number): boolean =>
+    index.segments().get(segment)?.sealed === true || segments.reader(segment).packedAt !== undefined;
   const open = segments.list().filter((segment) => !own.has(segment) && !isSealed(segment));
   const free = open.find((segment) => {
     // Not one whose writer may only be suspended: it would write to the same place.
@@ -307,7 +308,7 @@ function takeSegment<B, R>({ index, segments, tail, leases, io, warn, own }: Log
   tail.catchUp();
   own.add(segment);
   const path = segments.path(segment);
-  const scan = scanSegment(io, segments.reader(segment), tail.readTo(segment), () => {});
+  const scan = scanSegment(segments.reader(segment), tail.readTo(segment), () => {});
   if (scan.torn !== undefined) {
     warn(`${path}: cut off ${scan.torn.bytes} bytes of an append that was not finished (${scan.torn.why})`);
     const fd = io.open(path, "r+", 0o600);

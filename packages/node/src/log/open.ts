@@ -32,6 +32,7 @@ import { createForgettingFiles, deleteSessionFiles } from "./forgetting-files.ts
 import { createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
 import { openLogIndex } from "./log-index.ts";
+import { packDaily } from "./pack-at-rest.ts";
 import { finishRewrites } from "./rewrite-records.ts";
 import { nodeSegmentIo, openSegments, type SegmentIo } from "./segments.ts";
 import { createTail, lossesOf, mendIndex, surveyLogs } from "./tail.ts";
@@ -71,7 +72,7 @@ function openFolder<B, R extends LogRow>(options: EmbeddedOptions<B, R>): Store<
   if (requireFormat(folder) < FORMAT)
     writeFileSync(join(folder, FORMAT_FILE), `${FORMAT} ${FORMAT}\n`, { mode: 0o600 });
   const segments = openSegments(logFolder, io, seal);
-  const survey = () => surveyLogs({ segments, io, foldRow }, new Set());
+  const survey = () => surveyLogs({ segments, foldRow }, new Set());
   const index = openLogIndex<R>({ path: join(folder, INDEX), warn, survey, seal });
   const leases = openLeases({
     path: leaseFile(folder),
@@ -82,7 +83,7 @@ function openFolder<B, R extends LogRow>(options: EmbeddedOptions<B, R>): Store<
     warn,
   });
   finishRewrites({ folder: logFolder, segments, io, leases });
-  const lost = mendIndex(index, { segments, io, foldRow }, warn);
+  const lost = mendIndex(index, { segments, foldRow }, warn);
   if (lost.length > 0)
     appendFileSync(join(folder, LOSSES), lost.map((sentence) => `${sentence}\n`).join(""), { mode: 0o600 });
   const own = new Set<number>();
@@ -92,7 +93,7 @@ function openFolder<B, R extends LogRow>(options: EmbeddedOptions<B, R>): Store<
     endOf: (sessionId) => tail.row(sessionId)?.last_seq ?? 0,
     warn,
   });
-  const tail = createTail({ index, segments, io, foldRow, warn, isOwn: (segment) => own.has(segment), grown });
+  const tail = createTail({ index, segments, foldRow, warn, isOwn: (segment) => own.has(segment), grown });
   const { close: closeLocks, isLost, ...locks } = createSessionLocks(leases);
   const log = createLog({
     folder: logFolder,
@@ -108,9 +109,11 @@ function openFolder<B, R extends LogRow>(options: EmbeddedOptions<B, R>): Store<
     sizes,
     isLost,
   });
+  const packing = packDaily({ index, segments, leases, io, own, now, warn });
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     closeLocks();
+    await packing.close();
     await signals.close();
     await log.close();
     segments.close();
@@ -185,7 +188,7 @@ export async function verifyFolder<B, R extends LogRow>(
   const path = join(folder, INDEX);
   const isThere = readdirSync(folder).some((name) => name.startsWith(INDEX));
   const isDamaged = isThere && !isSoundDb(path);
-  const look = () => surveyLogs({ segments, io: nodeSegmentIo, foldRow }, new Set());
+  const look = () => surveyLogs({ segments, foldRow }, new Set());
   const index = isThere && !isDamaged ? openLogIndex<R>({ path, warn: () => {}, survey: look, seal }) : undefined;
   try {
     // Before the logs: a concurrent append must not look like a loss.
@@ -246,7 +249,7 @@ function makeFolders(...folders: readonly string[]): void {
 }
 
 /** The version of what is stored: raised when an older program would misread it. Version 1 was not written down. */
-const FORMAT = 2;
+const FORMAT = 3;
 const FORMAT_FILE = "format";
 
 /** The version of a folder; throws if this program does not know it. It stands there twice: a damaged one is ignored. */

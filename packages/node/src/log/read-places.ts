@@ -1,6 +1,7 @@
 import type { Entry } from "@rkat/core/contract/entry";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import { isUnreadable } from "@rkat/core/stores/sealing";
+import { readBytes } from "./packed-segment.ts";
 import {
   countUpTo,
   decodeRecord,
@@ -11,7 +12,7 @@ import {
   recordHead,
   sumAt,
 } from "./record.ts";
-import type { SegmentIo, Segments } from "./segments.ts";
+import type { Segments } from "./segments.ts";
 
 /** The place of a record: found by its session and the seq of its first entry. */
 export interface RecordPlace {
@@ -27,14 +28,9 @@ const READ_BYTES_MAX = 4 * 1_024 * 1_024;
 /** A read of a few entries must not read megabytes: a record may hold hundreds. */
 const READ_BYTES_AN_ENTRY = 1_024;
 
-interface Places {
-  readonly segments: Segments;
-  readonly io: SegmentIo;
-}
-
 /** Reads a session's entries from their places and checks for damage and gaps; fewer than `max` where they take `bytesMax`. */
 export function readPlaces<B>(
-  { segments, io }: Places,
+  segments: Segments,
   places: readonly RecordPlace[],
   wanted: { sessionId: string; fromSeq: number; max: number; lastSeq: number; bytesMax?: number },
 ): readonly Entry<B>[] {
@@ -47,13 +43,13 @@ export function readPlaces<B>(
   if (start === 0 && expected !== 1 && places.length > 0) throw missing(wanted.sessionId, 1, expected);
   for (let first = start; first < places.length && entries.length < wanted.max; ) {
     const run = runFrom(places, first, wanted.max - entries.length);
-    const known = run.map((place) => largeAt<B>({ segments, io }, place));
-    const buffer = known.every((record) => record !== undefined) ? NOTHING : readRun(io, segments, run);
+    const known = run.map((place) => largeAt<B>(segments, place));
+    const buffer = known.every((record) => record !== undefined) ? NOTHING : readRun(segments, run);
     const base = run[0]?.offset ?? 0;
     for (const [at, place] of run.entries()) {
       if (entries.length >= wanted.max) break;
       if (place.seq !== expected) throw missing(wanted.sessionId, expected, place.seq);
-      const record = known[at] ?? recordAt<B>(buffer, place, base, { segments, io });
+      const record = known[at] ?? recordAt<B>(buffer, place, base, segments);
       for (const entry of record.from(wanted.fromSeq, wanted.max - entries.length)) entries.push(entry);
       expected = record.end;
       bytes += place.bytes;
@@ -77,13 +73,13 @@ export interface Chain {
  * have written after its session was taken over; records that follow its record are rejected with it. Places are
  * ordered by seq.
  */
-export function soleChain({ segments, io }: Places, places: readonly RecordPlace[]): Chain {
+export function soleChain(segments: Segments, places: readonly RecordPlace[]): Chain {
   const twiceAt = places.findIndex((place, at) => place.seq === places[at - 1]?.seq);
   if (twiceAt < 0) return { places, leftOut: [] };
   const kept = places.slice(0, twiceAt - 1);
   const disputed = places.slice(twiceAt - 1).map((place) => {
-    const record = readRun(io, segments, [place]);
-    const { end } = recordAt(record, place, place.offset, { segments, io });
+    const record = readRun(segments, [place]);
+    const { end } = recordAt(record, place, place.offset, segments);
     const { fence, timestamp_ms } = recordHead(record, 0);
     return { place, end, fence, at: timestamp_ms };
   });
@@ -140,22 +136,15 @@ function runFrom(places: readonly RecordPlace[], first: number, entriesMax: numb
 }
 
 /** A raw record, for overwriting it. */
-export function readRecord({ segments, io }: Places, place: RecordPlace): Buffer {
-  return readRun(io, segments, [place]);
+export function readRecord(segments: Segments, place: RecordPlace): Buffer {
+  return readRun(segments, [place]);
 }
 
-function readRun(io: SegmentIo, segments: Segments, run: readonly RecordPlace[]): Buffer {
+function readRun(segments: Segments, run: readonly RecordPlace[]): Buffer {
   const first = run[0];
   const last = run.at(-1);
   if (first === undefined || last === undefined) return NOTHING;
-  const buffer = Buffer.allocUnsafe(last.offset + last.bytes - first.offset);
-  let read = 0;
-  while (read < buffer.length) {
-    const bytes = io.read(segments.reader(first.segment), buffer.subarray(read), first.offset + read);
-    if (bytes === 0) break;
-    read += bytes;
-  }
-  return buffer.subarray(0, read);
+  return readBytes(segments.reader(first.segment), first.offset, last.offset + last.bytes - first.offset);
 }
 
 /** A fork is one record of any length: reading it in pages would read all of it with every page. */
@@ -164,10 +153,10 @@ const larges = new WeakMap<Segments, RecordPlace & { readonly record: WeakRef<Re
 const NOTHING = Buffer.alloc(0);
 
 /** The last large record, while it is in memory and unchanged by erasing. */
-function largeAt<B>({ segments, io }: Places, place: RecordPlace): RecordEntries<B> | undefined {
+function largeAt<B>(segments: Segments, place: RecordPlace): RecordEntries<B> | undefined {
   const known = larges.get(segments);
   if (known === undefined || !isAt(place)(known)) return undefined;
-  const head = readRun(io, segments, [{ ...place, bytes: HEADER_BYTES }]);
+  const head = readRun(segments, [{ ...place, bytes: HEADER_BYTES }]);
   if (head.length < HEADER_BYTES || sumAt(head, 0) !== known.sum) return undefined;
   return known.record.deref() as RecordEntries<B> | undefined; // Written by the same kind of log.
 }
@@ -175,11 +164,11 @@ function largeAt<B>({ segments, io }: Places, place: RecordPlace): RecordEntries
 /** Another process may be overwriting the record, which takes a moment. */
 const READS_MAX = 5;
 
-function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, { segments, io }: Places): RecordEntries<B> {
+function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, segments: Segments): RecordEntries<B> {
   let [bytes, offset] = [buffer, place.offset - base];
   let found = findRecord(bytes, offset);
   for (let read = 1; found.kind !== "record" && read < READS_MAX; read += 1) {
-    [bytes, offset] = [readRun(io, segments, [place]), 0];
+    [bytes, offset] = [readRun(segments, [place]), 0];
     found = findRecord(bytes, offset);
   }
   if (found.kind === "record") {

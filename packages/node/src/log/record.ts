@@ -3,7 +3,7 @@ import type { Entry } from "@rkat/core/contract/entry";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
 import { isSealed, isUnreadable, SEAL_BYTES, sealOn } from "@rkat/core/stores/sealing";
-import type { SegmentIo } from "./segments.ts";
+import { readBytes, type SegmentBytes } from "./packed-segment.ts";
 
 /** Entries of one append: they are written, checked and found together. */
 export interface LogRecord<B> {
@@ -320,12 +320,11 @@ const SIZE_MAX = 2 ** 31;
 
 /** Walks the records of a segment from an offset, calling `visit` for each whole one. */
 export function scanSegment(
-  io: SegmentIo,
-  fd: number,
+  segment: SegmentBytes,
   from: number,
   visit: (buffer: Buffer, offset: number, place: { offset: number; bytes: number }) => void,
 ): Scan {
-  const buffer = readFrom(io, fd, from);
+  const buffer = readBytes(segment, from, Math.min(Math.max(0, segment.size() - from), SIZE_MAX));
   const holes: Hole[] = [];
   let at = 0;
   for (;;) {
@@ -349,16 +348,4 @@ function nextRecord(buffer: Buffer, from: number): number | undefined {
     if (findRecord(buffer, at).kind === "record") return at;
   }
   return undefined;
-}
-
-function readFrom(io: SegmentIo, fd: number, from: number): Buffer {
-  const length = Math.min(Math.max(0, io.size(fd) - from), SIZE_MAX);
-  const buffer = Buffer.allocUnsafe(length);
-  let read = 0;
-  while (read < length) {
-    const bytes = io.read(fd, buffer.subarray(read), from + read);
-    if (bytes === 0) break;
-    read += bytes;
-  }
-  return buffer.subarray(0, read);
 }

@@ -8,12 +8,14 @@ import {
   openSync,
   readdirSync,
   readSync,
+  statSync,
   write,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Seal } from "@rkat/core/ports/store";
+import { recordBytes, type SegmentBytes } from "./packed-segment.ts";
 
 /** What a segment needs of the file system, so that a test can make any call fail. */
 export interface SegmentIo {
@@ -45,6 +47,11 @@ export const nodeSegmentIo: SegmentIo = {
   truncate: ftruncateSync,
   close: closeSync,
 };
+
+/** A file as it is stored. */
+export function storedBytes(io: Pick<SegmentIo, "size" | "read">, fd: number): SegmentBytes {
+  return { size: () => io.size(fd), read: (buffer, position) => io.read(fd, buffer, position) };
+}
 
 /** Where a record lies once it is durable. */
 interface Place {
@@ -200,15 +207,15 @@ export interface Segments {
   /** Numbers of the files that are there, ascending. */
   list(): readonly number[];
   path(segment: number): string;
-  /** A descriptor to read with; the same one every time. */
-  reader(segment: number): number;
+  /** The records of a file, to be used at once: it may be replaced by a packed one. */
+  reader(segment: number): SegmentBytes;
   /** Makes a new, empty file and returns its number. */
   create(): number;
   close(): void;
 }
 
 export function openSegments(folder: string, io: SegmentIo, seal?: Seal): Segments {
-  const readers = new Map<number, number>();
+  const readers = new Map<number, { readonly fd: number; readonly ino: number; readonly bytes: SegmentBytes }>();
   const path = (segment: number): string => join(folder, `${segment.toString().padStart(8, "0")}.log`);
   const list = (): readonly number[] =>
     readdirSync(folder, { withFileTypes: true })
@@ -223,10 +230,13 @@ export function openSegments(folder: string, io: SegmentIo, seal?: Seal): Segmen
     path,
     reader: (segment) => {
       const known = readers.get(segment);
-      if (known !== undefined) return known;
+      const { ino } = statSync(path(segment), { throwIfNoEntry: false }) ?? known ?? { ino: -1 };
+      if (known?.ino === ino) return known.bytes;
       const fd = io.open(path(segment), "r", 0o600);
-      readers.set(segment, fd);
-      return fd;
+      const bytes = recordBytes(storedBytes(io, fd));
+      readers.set(segment, { fd, ino, bytes });
+      if (known !== undefined) io.close(known.fd);
+      return bytes;
     },
     create: () => {
       for (let segment = (list().at(-1) ?? 0) + 1; ; segment += 1) {
@@ -236,7 +246,7 @@ export function openSegments(folder: string, io: SegmentIo, seal?: Seal): Segmen
       }
     },
     close: () => {
-      for (const fd of readers.values()) io.close(fd);
+      for (const { fd } of readers.values()) io.close(fd);
       readers.clear();
     },
   };

@@ -1,6 +1,7 @@
 import { type FoldRow, hasWork, type LogRow, type RowQuery } from "@rkat/core/ports/store";
 import { pageOf } from "@rkat/core/stores/page";
 import type { Checkpoint, LogIndex, SegmentState } from "./log-index.ts";
+import { readBytes } from "./packed-segment.ts";
 import {
   type Chain,
   leftOutSentence,
@@ -10,7 +11,7 @@ import {
   soleChain,
 } from "./read-places.ts";
 import { findRecord, recordHead, scanFaults, scanSegment } from "./record.ts";
-import type { SegmentIo, Segments } from "./segments.ts";
+import type { Segments } from "./segments.ts";
 
 /** What the index on disk does not know yet: found by reading the ends of the segments, and added to by appends. */
 export interface Tail<R> {
@@ -70,7 +71,6 @@ function isTakenIn(known: KnownChain): boolean {
 export interface TailParts<B, R> {
   readonly index: LogIndex<R>;
   readonly segments: Segments;
-  readonly io: SegmentIo;
   readonly foldRow: FoldRow<B, R>;
   readonly warn: (sentence: string) => void;
   /** Segments this process writes itself: it knows what it put there. */
@@ -80,7 +80,7 @@ export interface TailParts<B, R> {
 }
 
 export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R> {
-  const { index, segments, io, foldRow, warn } = parts;
+  const { index, segments, foldRow, warn } = parts;
   const readTo = new Map<number, number>();
   const recent = new Map<string, RecordPlace[]>();
   const rows = new Map<string, R>();
@@ -131,14 +131,15 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
       const state = known.get(segment);
       if (state?.sealed === true) continue;
       const from = readTo.get(segment) ?? state?.indexed ?? 0;
-      const fd = segments.reader(segment);
-      if (io.size(fd) <= from) {
+      const bytes = segments.reader(segment);
+      if (bytes.size() <= from) {
         readTo.set(segment, from);
         continue;
       }
-      const scan = scanSegment(io, fd, from, (buffer, at, { offset, bytes }) => {
+      const scan = scanSegment(bytes, from, (buffer, at, place) => {
         const { sessionId, seq } = recordHead(buffer, at);
-        found.push({ sessionId, place: { seq, segment, offset, bytes }, record: buffer.subarray(at, at + bytes) });
+        const record = buffer.subarray(at, at + place.bytes);
+        found.push({ sessionId, place: { seq, segment, ...place }, record });
       });
       for (const hole of scan.holes) {
         warn(`${segments.path(segment)} is damaged at ${hole.offset}: ${hole.bytes} bytes are no record (${hole.why})`);
@@ -191,7 +192,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     return chain;
   };
   const settledChain = (sessionId: string): Chain => {
-    const chain = soleChain({ segments, io }, everyPlace(sessionId));
+    const chain = soleChain(segments, everyPlace(sessionId));
     const { places, leftOut } = chain;
     const sentences = leftOut.map((place) => leftOutSentence(sessionId, place, segments.path(place.segment)));
     const news = sentences.filter((sentence) => !onProgress.has(sentence));
@@ -206,7 +207,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
   };
   /** A row may have been folded from a record that is left out. */
   const foldAnew = (sessionId: string, places: readonly RecordPlace[], how?: "saved"): void => {
-    const entries = readPlaces<B>({ segments, io }, places, {
+    const entries = readPlaces<B>(segments, places, {
       sessionId,
       fromSeq: 1,
       max: Number.MAX_SAFE_INTEGER,
@@ -277,13 +278,12 @@ export interface Survey<R> extends Checkpoint<R> {
 
 interface SurveyParts<B, R> {
   readonly segments: Segments;
-  readonly io: SegmentIo;
   readonly foldRow: FoldRow<B, R>;
 }
 
 /** Reads every record and checks it; what it finds is what an index of these logs has to say. */
 export function surveyLogs<B, R extends LogRow>(
-  { segments, io, foldRow }: SurveyParts<B, R>,
+  { segments, foldRow }: SurveyParts<B, R>,
   sealed: ReadonlySet<number>,
 ): Survey<R> {
   const found: { sessionId: string; place: RecordPlace }[] = [];
@@ -292,13 +292,15 @@ export function surveyLogs<B, R extends LogRow>(
   let bytes = 0;
   for (const segment of segments.list()) {
     let last = -1;
-    const scan = scanSegment(io, segments.reader(segment), 0, (buffer, at, place) => {
+    const stored = segments.reader(segment);
+    const scan = scanSegment(stored, 0, (buffer, at, place) => {
       last = place.offset;
       const { sessionId, seq } = recordHead(buffer, at);
       found.push({ sessionId, place: { seq, segment, ...place } });
     });
     problems.push(...scanFaults(segments.path(segment), scan));
-    states.set(segment, { indexed: scan.end, last, sealed: sealed.has(segment) && scan.torn === undefined });
+    const isSealed = stored.packedAt !== undefined || (sealed.has(segment) && scan.torn === undefined);
+    states.set(segment, { indexed: scan.end, last, sealed: isSealed });
     bytes += scan.end;
   }
   const rows = new Map<string, R>();
@@ -311,7 +313,7 @@ export function surveyLogs<B, R extends LogRow>(
   );
   const chains = [...bySession].flatMap(([sessionId, all]) => {
     const chain = soleChain(
-      { segments, io },
+      segments,
       all.map(({ place }) => place),
     );
     for (const place of chain.leftOut) {
@@ -327,8 +329,7 @@ export function surveyLogs<B, R extends LogRow>(
       continue;
     }
     places.push({ sessionId, place });
-    const record = Buffer.allocUnsafe(place.bytes);
-    io.read(segments.reader(place.segment), record, place.offset);
+    const record = readBytes(segments.reader(place.segment), place.offset, place.bytes);
     for (const entry of readableEntries<B>(record, segments, problems))
       rows.set(sessionId, foldRow(rows.get(sessionId), sessionId, entry));
   }
@@ -389,15 +390,12 @@ export function lossesOf(known: readonly LogRow[], found: readonly LogRow[]): re
 }
 
 function holdsLast(
-  { segments, io }: Pick<SurveyParts<never, never>, "segments" | "io">,
+  { segments }: Pick<SurveyParts<never, never>, "segments">,
   segment: number,
   { indexed, last }: SegmentState,
 ): boolean {
   if (!segments.list().includes(segment)) return false;
-  const fd = segments.reader(segment);
-  if (io.size(fd) < indexed) return false;
-  if (last < 0) return true;
-  const record = Buffer.alloc(indexed - last);
-  io.read(fd, record, last);
-  return findRecord(record, 0).kind === "record";
+  const bytes = segments.reader(segment);
+  if (bytes.size() < indexed) return false;
+  return last < 0 || findRecord(readBytes(bytes, last, indexed - last), 0).kind === "record";
 }

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import { hasCode, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { LogRow, RowQuery, Store } from "@rkat/core/ports/store";
+import { AT_REST_MS } from "../log/packed-segment.ts";
 import { type FileCalls, isAbsence, nodeFileCalls, refuseLinks } from "./file-calls.ts";
-import { AT_REST_MS, type ProjectionParts, projectSession } from "./session-files.ts";
+import { type ProjectionParts, projectSession } from "./session-files.ts";
 
 export interface RkatFilesParts extends Omit<ProjectionParts, "io"> {
   readonly warn: (sentence: string) => void;

@@ -3,6 +3,7 @@ import { invalid } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { SessionId } from "@rkat/core/contract/session";
 import type { SessionRow } from "@rkat/core/ports/store";
+import { AT_REST_MS } from "../log/packed-segment.ts";
 import { type FileCalls, type OpenFile, refuseLinks } from "./file-calls.ts";
 
 export interface ProjectionParts {
@@ -15,9 +16,6 @@ export interface ProjectionParts {
   /** The current time; without it no session is at rest. */
   readonly now?: () => number;
 }
-
-/** A session that has not changed for so long is at rest: its events are compressed until it changes again. */
-export const AT_REST_MS = 7 * 86_400_000;
 
 /** Bounds memory for long logs. */
 const PAGE_EVENTS_MAX = 256;
@@ -40,6 +38,7 @@ export async function projectSession(
   if (row === undefined) return;
   await refuseLinks(io, parts.folder, paths.folder);
   const checkpoint = options.isReplay ? undefined : toSeq(await io.read(paths.checkpoint));
+  // Until it changes again.
   const packAtRest = async (): Promise<void> => {
     if ((parts.now?.() ?? 0) - row.updated_at_ms >= AT_REST_MS) await packEvents(io, paths);
   };

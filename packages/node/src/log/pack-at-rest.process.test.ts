@@ -1,0 +1,311 @@
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { toNewEntries } from "@rkat/core/state/entry-events";
+import { foldRow } from "@rkat/core/state/session-row";
+import { bootId } from "@rkat/core/tools/process-identity";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { answered, created, idOf, said } from "../../../../test/support/entries.ts";
+import { backUpFolder } from "../backup/backup.ts";
+import { keepsPlain } from "../sealed-realm.ts";
+import { describeSelf, openLeases } from "./leases.ts";
+import { openLogIndex } from "./log-index.ts";
+import { openStore, verifyFolder } from "./open.ts";
+import { packAtRest } from "./pack-at-rest.ts";
+import { AT_REST_MS, isPackedHead } from "./packed-segment.ts";
+import { scanHere } from "./scan-folder.ts";
+import { nodeSegmentIo, openSegments, type SegmentIo } from "./segments.ts";
+
+const root = mkdtempSync(join(tmpdir(), "rkat-packed-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+afterEach(() => void vi.useRealTimers());
+
+const SESSIONS = 9;
+const ROUNDS = 50;
+const SECRET = "the password of the boat is heron-41";
+const everything = Number.MAX_SAFE_INTEGER;
+const ids = Array.from({ length: SESSIONS }, (_, at) => idOf(at + 1));
+const WRITTEN_MS = Date.parse("2026-01-01");
+const later = () => WRITTEN_MS + AT_REST_MS;
+const host = { pid: process.pid, isRunning: () => true };
+const quiet = new AbortController().signal;
+
+function open(folder: string, now = () => WRITTEN_MS, io: SegmentIo = nodeSegmentIo) {
+  const warnings: string[] = [];
+  return {
+    store: openStore({ folder, foldRow, host, now, io, warn: (sentence) => warnings.push(sentence) }),
+    warnings,
+  };
+}
+
+const logOf = (folder: string, segment = 1): string => join(folder, "log", `0000000${segment}.log`);
+const isPacked = (folder: string): boolean => isPackedHead(readFileSync(logOf(folder)));
+
+async function readAll(folder: string, now = () => WRITTEN_MS) {
+  const { store, warnings } = open(folder, now);
+  const entries = [];
+  for (const id of ids) entries.push(await store.log.read(id, 1, everything));
+  await store.close();
+  return { entries, warnings };
+}
+
+/** Packs what is at rest in a folder, as an open store does once a day. */
+async function pack(folder: string, { now = later, io = nodeSegmentIo, signal = quiet } = {}): Promise<void> {
+  const segments = openSegments(join(folder, "log"), io);
+  const survey = () => Promise.reject(new Error("the index is damaged")) as never;
+  const index = openLogIndex<never>({ path: join(folder, "index.db"), warn: () => {}, survey });
+  const leases = openLeases({
+    path: join(folder, `leases-${bootId()}.db`),
+    self: describeSelf(process.pid, "packs"),
+    steadyNow: () => performance.now(),
+    signal: () => true,
+  });
+  try {
+    await packAtRest({ index, segments, leases, io, own: new Set(), now }, signal);
+  } finally {
+    segments.close();
+    await index.close();
+    await leases.close();
+  }
+}
+
+let whole: string;
+let plain: Buffer;
+let before: Awaited<ReturnType<typeof readAll>>["entries"];
+
+/** A copy of a folder with half a megabyte of many sessions in one file. */
+function copy(): string {
+  const folder = mkdtempSync(join(root, "copy-"));
+  cpSync(whole, folder, { recursive: true });
+  return folder;
+}
+
+async function packedCopy(): Promise<string> {
+  const folder = copy();
+  await pack(folder);
+  expect(isPacked(folder)).toBe(true);
+  return folder;
+}
+
+beforeAll(async () => {
+  whole = mkdtempSync(join(root, "whole-"));
+  const { store } = open(whole);
+  for (const id of ids) await store.log.append(id, 0, toNewEntries([created]));
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const [at, id] of ids.entries()) {
+      const text =
+        at === 7 && round === 30
+          ? SECRET
+          : `Round ${round} of session ${at}: ${"what was said. ".repeat(20 * (at % 9))}`;
+      await store.log.append(id, 1 + 2 * round, toNewEntries([said(text), answered(`So ${text.length} letters.`)]));
+    }
+  }
+  await store.close();
+  plain = readFileSync(logOf(whole));
+  before = (await readAll(whole)).entries;
+});
+
+describe("a log at rest", () => {
+  it("[F4] [F7] is packed in place: zcat gives the same bytes, sessions and the index made anew the same entries", async () => {
+    const folder = await packedCopy();
+    expect(gunzipSync(readFileSync(logOf(folder))).equals(plain)).toBe(true);
+    expect(readFileSync(logOf(folder)).length).toBeLessThan(plain.length / 4);
+    expect(await readAll(folder)).toEqual({ entries: before, warnings: [] });
+    expect(await verifyFolder(folder, foldRow)).toMatchObject({ problems: [], bytes: plain.length });
+    rmSync(join(folder, "index.db"));
+    expect((await readAll(folder)).entries).toEqual(before);
+    // A second time nothing is left to do.
+    const once = readFileSync(logOf(folder));
+    await pack(folder);
+    expect(readFileSync(logOf(folder)).equals(once)).toBe(true);
+  });
+
+  it("[F4] [F7] is never appended to, with the index or without", async () => {
+    for (const index of ["kept", "gone"]) {
+      const folder = await packedCopy();
+      if (index === "gone") rmSync(join(folder, "index.db"));
+      const packed = readFileSync(logOf(folder));
+      const { store } = open(folder, later);
+      await store.log.append(idOf(1), 1 + 2 * ROUNDS, toNewEntries([said("I am back.")]));
+      expect(await store.log.read(idOf(1), 2 * ROUNDS + 2, 9)).toMatchObject([{ body: said("I am back.") }]);
+      await store.close();
+      expect(readFileSync(logOf(folder)).equals(packed)).toBe(true);
+      expect(readdirSync(join(folder, "log"))).toEqual(["00000001.log", "00000002.log"]);
+    }
+  });
+
+  it("[F11] is read by a process that had it open before, which sees what another forgets", async () => {
+    const folder = copy();
+    const { store: reader } = open(folder);
+    expect(await reader.log.read(idOf(8), 1, everything)).toEqual(before[7]);
+    await pack(folder);
+    expect(await reader.log.read(idOf(8), 1, everything)).toEqual(before[7]);
+    const { store: other } = open(folder);
+    const bodies = (await other.log.read(idOf(8), 1, everything)).map((entry) =>
+      JSON.stringify(entry).includes(SECRET) ? { ...entry, body: said("[forgotten]") } : entry,
+    );
+    await other.log.rewrite(idOf(8), bodies);
+    expect(await reader.log.read(idOf(8), 1, everything)).toEqual(bodies);
+    for (const store of [reader, other]) await store.close();
+    expect((await scanHere({ folder, texts: [SECRET] }, () => {})).matches).toEqual([]);
+    expect(isPacked(folder)).toBe(true);
+    const unchanged = before.map((entries, at) => (at === 7 ? bodies : entries));
+    expect((await readAll(folder)).entries).toEqual(unchanged);
+  });
+
+  it("[D9] is looked into where a text is erased: the scan finds it in the packed bytes, wherever a block ends", async () => {
+    const folder = await packedCopy();
+    expect(await scanHere({ folder, texts: [SECRET] }, () => {})).toMatchObject({
+      matches: [{ place: "log/00000001.log", form: "gzip" }],
+    });
+  });
+
+  it("[D9] a text is erased from what a killed packing left", async () => {
+    const folder = await packedCopy();
+    writeFileSync(`${logOf(folder)}.tmp`, readFileSync(logOf(folder)));
+    const { store } = open(folder);
+    const entries = (await store.log.read(idOf(8), 1, everything)).map((entry) => ({
+      ...entry,
+      body: said("[forgotten]"),
+    }));
+    await store.log.rewrite(idOf(8), entries);
+    await store.close();
+    expect(existsSync(`${logOf(folder)}.tmp`)).toBe(false);
+  });
+
+  it("[F7] stays as it was where the disk is full or fails, at any moment of packing and of erasing", async () => {
+    for (const code of ["ENOSPC", "EIO"]) {
+      for (let failing = 1; failing <= 12; failing += 1) {
+        let calls = 0;
+        const fail = (): void => {
+          calls += 1;
+          if (calls === failing) throw Object.assign(new Error(`${code}: injected`), { code });
+        };
+        const io: SegmentIo = {
+          ...nodeSegmentIo,
+          writeSync: (fd, buffer, position) => {
+            fail();
+            return nodeSegmentIo.writeSync(fd, buffer, position);
+          },
+          sync: async (fd) => {
+            fail();
+            await nodeSegmentIo.sync(fd);
+          },
+        };
+        const folder = copy();
+        const isWhole = await pack(folder, { io }).then(
+          () => true,
+          () => false,
+        );
+        expect(isWhole).toBe(calls < failing);
+        expect(readdirSync(join(folder, "log"))).toEqual(["00000001.log"]);
+        expect((await readAll(folder)).entries).toEqual(before);
+        await pack(folder);
+        expect(isPacked(folder)).toBe(true);
+        calls = 0;
+        const { store } = open(folder, later, io);
+        const entries = before[7]?.map((entry) => ({ ...entry, body: said("[forgotten]") })) ?? [];
+        await store.log.rewrite(idOf(8), entries).catch(() => {});
+        await store.close();
+        // The next open finishes what was begun.
+        const kept = (await readAll(folder)).entries;
+        const expected = [before, before.map((own, at) => (at === 7 ? entries : own))];
+        expect(expected).toContainEqual(kept);
+      }
+    }
+  });
+
+  it("[F7] stays as it was where packing is stopped half-way", async () => {
+    const folder = copy();
+    const stopping = new AbortController();
+    const io = {
+      ...nodeSegmentIo,
+      writeSync: (...args: Parameters<SegmentIo["writeSync"]>) => {
+        stopping.abort();
+        return nodeSegmentIo.writeSync(...args);
+      },
+    };
+    await expect(pack(folder, { io, signal: stopping.signal })).rejects.toThrow(/abort/);
+    expect(readFileSync(logOf(folder)).equals(plain)).toBe(true);
+    expect(readdirSync(join(folder, "log"))).toEqual(["00000001.log"]);
+  });
+
+  it("[F7] loses the records of a damaged block and no others, and is not cut off or appended to", async () => {
+    const folder = await packedCopy();
+    const packed = readFileSync(logOf(folder));
+    const second = 1 + packed.indexOf(packed.subarray(0, 16), 1);
+    for (const at of [0, 3, 16, 17, 40, second - 5, second - 2, second + 16, packed.length - 30, packed.length - 1]) {
+      const broken = copy();
+      const bytes = Buffer.from(packed);
+      bytes.writeUInt8(bytes.readUInt8(at) ^ 0xff, at);
+      writeFileSync(logOf(broken), bytes);
+      rmSync(join(broken, "index.db"));
+      const { store } = open(broken, later);
+      await store.log.append(idOf(99), 0, toNewEntries([created]));
+      const left = await Promise.all(ids.map((id) => store.log.read(id, 1, everything).catch(() => [])));
+      await store.close();
+      expect(readFileSync(logOf(broken)).equals(bytes)).toBe(true);
+      const { problems, records } = await verifyFolder(broken, foldRow);
+      // All of it is sound where only the mark behind the last block is damaged.
+      expect(problems.length > 0 || left.every((entries, session) => entries.length === before[session]?.length)).toBe(
+        true,
+      );
+      expect(records).toBeGreaterThan(0);
+      for (const [session, entries] of left.entries())
+        expect(before[session]).toEqual(expect.arrayContaining([...entries]));
+    }
+  });
+
+  it("[F4] is left plain while it is young, small, sealed, or held by another process", async () => {
+    const young = copy();
+    await pack(young, { now: () => WRITTEN_MS + AT_REST_MS - 1 });
+    const held = copy();
+    const { store } = open(held);
+    await store.log.append(idOf(98), 0, toNewEntries([created]));
+    await pack(held);
+    const small = mkdtempSync(join(root, "small-"));
+    const { store: other } = open(small);
+    await other.log.append(idOf(1), 0, toNewEntries([created]));
+    await other.close();
+    await pack(small);
+    expect([young, held, small].map(isPacked)).toEqual([false, false, false]);
+    await store.log.append(idOf(98), 1, toNewEntries([said("still here")]));
+    await store.close();
+    expect((await readAll(held)).entries).toEqual(before);
+  });
+
+  it("[F7] counts as plain where encryption looks for what was stored without", async () => {
+    expect(keepsPlain(await packedCopy())).toBe(true);
+  });
+
+  it("[R4] is backed up as it is, also over a back-up from before it was packed", async () => {
+    const folder = copy();
+    const place = mkdtempSync(join(root, "place-"));
+    const back = () => backUpFolder(folder, place, { now: Date.now, signal: quiet, progress: () => {} });
+    expect(await back()).toMatchObject({ ok: true, problems: [] });
+    await pack(folder);
+    expect(await back()).toMatchObject({ ok: true, problems: [], copied: { files: 1 } });
+    expect(await back()).toMatchObject({ ok: true, problems: [], copied: { files: 0 } });
+  });
+
+  it("[L1] is packed by an open store a second after it was opened, in pieces with other work in between", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "setInterval"] });
+    const folder = copy();
+    const { store, warnings } = open(folder, later);
+    let rounds = 0;
+    let isOver = false;
+    const count = (): void => {
+      rounds += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    vi.advanceTimersByTime(1_000);
+    await vi.waitUntil(() => isPacked(folder), { timeout: 30_000 });
+    isOver = true;
+    expect(rounds).toBeGreaterThan(plain.length / 65_280);
+    expect(await store.log.read(idOf(8), 1, everything)).toEqual(before[7]);
+    await store.close();
+    expect(warnings).toEqual([]);
+  });
+});
