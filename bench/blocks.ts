@@ -2,14 +2,18 @@
 // the same with little, so that modules are loaded. With names:
 // only those. With `--case`: only that, as JSON. `--minutes` is how long the crowds talk.
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { AssistantBlock, Message } from "@rkat/core/contract/message";
 import { foldRow } from "@rkat/core/state/session-row";
 import { createStoreInMemory } from "@rkat/core/stores/in-memory";
 import { createRuntime, openEmbeddedStore, type Runtime, type Session } from "@rkat/node";
+import { openStore } from "@rkat/node/log/open";
+import { PACKED_BYTES_MIN } from "@rkat/node/log/pack-at-rest";
+import { AT_REST_MS } from "@rkat/node/log/packed-segment";
 import { openEventReader } from "../test/support/event-reader.ts";
 import { blocksOf } from "./growth-loop.ts";
 import { createTalker, type Features, idOf, inFolder, open, passage, writeSession } from "./growth-stage.ts";
@@ -26,6 +30,7 @@ const SMALL_WINDOW_TOKENS = 100_000;
 const DIGITS_CHARS = 90_000;
 const TURNS_KEPT = 6;
 const WARM_UP_SHARE = 0.02;
+const LOOK_MS = 10;
 
 interface BlockReading {
   readonly blockMs: number;
@@ -70,6 +75,23 @@ const CASES: Readonly<Record<string, (share: number) => Promise<BlockReading>>> 
     const runtime = createRuntime({ store, model: createTalker(100_000_000), env: {} });
     return block(runtime, () => runtime.session(idOf(1)).fork(40_000 * share));
   },
+  "packing a log of 40,000 messages": (share) =>
+    inFolder(async (folder) => {
+      const store = await openEmbeddedStore(folder);
+      await writeSession(store, idOf(1), 40_000 * share, (at) => ({ kind: "imported", message: messageAt(at) }));
+      await store.close();
+      const log = join(folder, "log", "00000001.log");
+      const { size } = statSync(log);
+      const later = () => Date.now() + AT_REST_MS;
+      const host = { pid: process.pid, isRunning: () => true };
+      const { cpuMs: blockMs } = await blocksOf(async () => {
+        const rested = openStore({ folder, foldRow, host, now: later });
+        while (size > PACKED_BYTES_MIN && statSync(log).size === size) await setTimeout(LOOK_MS);
+        await rested.log.read(idOf(1), 1, 1);
+        await rested.close();
+      });
+      return { blockMs };
+    }),
   "200 sessions with 500 readers": (share) => crowd(200, 500, share),
   "50 sessions with 100 readers": (share) => crowd(50, 100, share),
 };

@@ -8,7 +8,7 @@ import { packSegment, REWRITING, takeSteps } from "./rewrite-records.ts";
 import type { SegmentIo, Segments } from "./segments.ts";
 
 /** The next append begins a new file, so a small one is left as it is. */
-const PACKED_BYTES_MIN = 256 * 1_024;
+export const PACKED_BYTES_MIN = 256 * 1_024;
 
 interface PackParts {
   readonly index: Pick<LogIndex<unknown>, "segments" | "save">;
