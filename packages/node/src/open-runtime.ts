@@ -285,12 +285,9 @@ const SCHEDULES = "schedules";
 /** The agents of a state folder: their logs, and their files under `.rkat/agents/`. */
 function agentsIn(
   stateFolder: string,
-  {
-    warn,
-    hasFiles,
-    seal,
-  }: { readonly warn: (sentence: string) => void; readonly hasFiles: boolean; readonly seal: Seal | undefined },
+  options: { readonly warn: (sentence: string) => void; readonly hasFiles: boolean; readonly seal: Seal | undefined },
 ): AgentHome {
+  const { warn, hasFiles, seal } = options;
   const folder = join(stateFolder, AGENTS);
   return {
     isThere: () => existsSync(folder),

@@ -1,6 +1,5 @@
 import { invalid, type RuntimeError } from "@rkat/core/contract/error";
 import { nearMiss } from "@rkat/core/text/near-miss";
-import { withoutControls } from "@rkat/core/text/terminal-text";
 import { acpHelp, CONSOLE_HELP, restHelp, rpcHelp } from "@rkat/server/http/server-help";
 import { Command, CommanderError } from "commander";
 import { chatRow, chatWhereChosen } from "./chat/chat-command.ts";
@@ -34,7 +33,7 @@ import { connectRows } from "./connect/connect-command.ts";
 import { demoRow } from "./demo-command.ts";
 import { reportFailure } from "./failure.ts";
 import { configureHelp, describeHelp } from "./help.ts";
-import { createPaint, type Io } from "./io.ts";
+import { type Io, writeWarnings } from "./io.ts";
 import { addPlaceFlags, createPlace, type Invocation, type Parts } from "./parts.ts";
 import { watchRow } from "./transfer/watch.ts";
 
@@ -88,12 +87,11 @@ export function createProgram(
   return program;
 }
 
-function createWarnOnce({ stderr, env }: Io): Invocation["warnOnce"] {
+function createWarnOnce(io: Io): Invocation["warnOnce"] {
   const reported = new Set<string>();
   return (sentence) => {
-    if (reported.has(sentence)) return;
+    if (!reported.has(sentence)) writeWarnings(io, [sentence]);
     reported.add(sentence);
-    stderr.write(`${createPaint(stderr, env).yellow(`! ${withoutControls(sentence)}`)}\n`);
   };
 }
 

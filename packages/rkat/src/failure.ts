@@ -73,18 +73,19 @@ function formatOf(args: readonly string[]): "text" | "json" | "events" {
 function fromCommander({ message, code }: CommanderError, args: readonly string[]): RuntimeError {
   const [first = "", hint] = message.replace(/^error: /, "").split("\n");
   const complaint = first.replace(/\.$/, "").replace(/'\. (?=Expected)/, "': ");
-  const refuse = (sentence: string) => invalid(sentence);
-  if (hint !== undefined) return refuse(`${complaint}; ${hint.replace(/^\(D(.*)\)$/, "d$1")}`);
-  if (code === "commander.excessArguments") return refuse(excessIn(complaint, args));
+  if (NO_MODEL.test(complaint) && args.includes("memory"))
+    return invalid("this command calls no model, only the embedder that [memory] names; leave out --model");
+  if (hint !== undefined) return invalid(`${complaint}; ${hint.replace(/^\(D(.*)\)$/, "d$1")}`);
+  if (code === "commander.excessArguments") return invalid(excessIn(complaint, args));
   // Keeps the advice in the same sentence as the wrong value.
   if (code === "commander.invalidArgument")
-    return refuse(
+    return invalid(
       complaint
         .replace(/^command-argument value (.*) is invalid for argument '(.*)'\./, "argument '$2': $1 is invalid.")
         .replace(/ is invalid\. (.)/, (_, letter: string) => ` is invalid; ${letter.toLowerCase()}`),
     );
-  if (complaint === "missing required argument 'session'") return refuse(SESSION_MISSING);
-  return refuse(`${complaint}; see --help`);
+  if (complaint === "missing required argument 'session'") return invalid(SESSION_MISSING);
+  return invalid(`${complaint}; see --help`);
 }
 
 /** Says which arguments to leave out; a sentence that begins with a command's name was perhaps meant for a model. */
@@ -100,6 +101,7 @@ function excessIn(complaint: string, args: readonly string[]): string {
   return `rkat ${command} takes ${takes}; ${advice}`;
 }
 
+const NO_MODEL = /^unknown option '(?:-m|--model\b)/;
 const EXCESS = /^too many arguments for '([\w-]+)': Expected (\d+) arguments? but got \d+: (.*)$/;
 const PROSE_WORDS_MIN = 2;
 

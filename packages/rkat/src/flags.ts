@@ -143,10 +143,11 @@ function fieldValue(value: unknown, { flags }: Option): unknown {
   return isNone ? undefined : isPairs(flags) ? Object.fromEntries(value) : value;
 }
 
-function placed(input: JsonObject, [name, next, ...rest]: FieldFlag["path"], value: unknown): JsonObject {
-  if (next === undefined) return { ...input, [name]: value };
-  const inner = input[name];
-  return { ...input, [name]: placed(isJsonTable(inner) ? inner : {}, [next, ...rest], value) };
+/** The table with a value at a path. */
+export function placed(table: JsonObject, [key = "", ...rest]: readonly string[], value: unknown): JsonObject {
+  if (rest.length === 0) return { ...table, [key]: value };
+  const inner = table[key];
+  return { ...table, [key]: placed(isJsonTable(inner) ? inner : {}, rest, value) };
 }
 
 /** Any JSON value, null among them, which the parser of flags takes for a flag without a value. */

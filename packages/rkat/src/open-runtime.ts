@@ -3,10 +3,9 @@ import type { Config } from "@rkat/core/config/config-schema";
 import type { Capability } from "@rkat/core/contract/capability";
 import type { Runtime } from "@rkat/core/create-runtime";
 import { requireCapability } from "@rkat/core/runtime/dispatch";
-import { withoutControls } from "@rkat/core/text/terminal-text";
 import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { configuredRealm, keepsSomething, makeStateFolder, readIfThere } from "@rkat/node/config/realm";
-import { createPaint } from "./io.ts";
+import { writeWarnings } from "./io.ts";
 import type { Invocation, Place } from "./parts.ts";
 import { createLogLines } from "./progress.ts";
 
@@ -135,7 +134,6 @@ async function using<T>(opened: Opened, use: (opened: Opened) => Promise<T>): Pr
 function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting = false }: HowOpened): Promise<Runtime> {
   const { config, compose, mcpServers, subAgents, skills, agentsMd, trust } = loaded;
   const { io, parts, place } = invocation;
-  const { yellow } = createPaint(io.stderr, io.env);
   const { projectRoot, stateFolder } = place();
   return parts.openRuntime({
     config,
@@ -149,7 +147,7 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting =
     env: io.env,
     projectRoot,
     stateFolder,
-    warn: (sentence) => io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`),
+    warn: (sentence) => writeWarnings(io, [sentence]),
     log: log ?? createLogLines(io).print,
     isShortLived: !isLasting,
   });

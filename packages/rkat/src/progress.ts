@@ -1,35 +1,50 @@
 import { asRuntimeError } from "@rkat/core/contract/error";
+import type { Runtime } from "@rkat/core/create-runtime";
 import type { ActivityRow } from "./chat/activity.ts";
-import { createPaint, grouped, type Io, type Output, oneLine, writeWarnings } from "./io.ts";
+import { counted, createPaint, grouped, type Io, type Output, oneLine, writeWarnings } from "./io.ts";
 
 /** Shorter work shows no line. */
-const SHOWN_AFTER_MS = 400;
-const TICK_MS = 1_000;
+const TICK_MS = 400;
 
 /** Runs long work; on a terminal a line shows its name and duration until it is done. */
-export async function whileWaiting<T>(io: Io, words: string, work: () => Promise<T>): Promise<T> {
-  if (!canRedraw(io)) return work();
-  const { stderr, env } = io;
-  const { dim } = createPaint(stderr, env);
+export async function whileWaiting<T>(io: Io, words: string | (() => string), work: () => Promise<T>): Promise<T> {
+  const { dim } = createPaint(io.stderr, io.env);
+  const line = createStatusLine(io);
   const startedMs = Date.now();
-  let isShown = false;
-  const show = (): void => {
-    const seconds = Math.round((Date.now() - startedMs) / 1_000);
-    isShown = true;
-    stderr.write(`${CLEAR_LINE}${dim(seconds === 0 ? `${words}…` : `${words}… ${seconds} s`)}`);
+  const text = (): string => {
+    const seconds = Math.floor((Date.now() - startedMs) / 1_000);
+    const doing = typeof words === "string" ? words : words();
+    return dim(seconds === 0 ? `${doing}…` : `${doing}… ${seconds} s`);
   };
-  let ticking: NodeJS.Timeout | undefined;
-  const waiting = setTimeout(() => {
-    show();
-    ticking = setInterval(show, TICK_MS);
-  }, SHOWN_AFTER_MS);
+  const ticking = setInterval(() => line.show(text), TICK_MS);
   try {
     return await work();
   } finally {
-    clearTimeout(waiting);
     clearInterval(ticking);
-    if (isShown) stderr.write(CLEAR_LINE);
+    line.clear();
   }
+}
+
+/** Counts the sessions that a search indexes first, which may be all of them; `words` says it while one waits. */
+export function createIndexCount({ dispatch }: Pick<Runtime, "dispatch">, doing: string) {
+  let done = 0;
+  /** 0 while it is not known. */
+  let all: number | undefined;
+  const countAll = async (): Promise<void> => {
+    all = 0;
+    const { sessions_behind } = await dispatch("readMemoryStatus", {});
+    all = done + sessions_behind;
+  };
+  return {
+    indexed: (): void => {
+      done += 1;
+    },
+    words: (): string => {
+      // Once, and only if a search takes long: it reads the row of every session.
+      if (done > 0 && all === undefined) countAll().catch(() => {});
+      return all ? `indexing ${grouped(done)} of ${counted(all, "session")}` : doing;
+    },
+  };
 }
 
 /** Goes back to the beginning of the line and clears it. */

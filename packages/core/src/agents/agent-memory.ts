@@ -268,10 +268,7 @@ function toItem({ number, content, created_at_ms, metadata }: VaultMemory) {
 }
 
 function textsOf({ longterm, recent }: AgentRow): Pick<AgentContext, "longterm_summary" | "recent_summary"> {
-  return {
-    ...(longterm === undefined ? {} : { longterm_summary: longterm.summary }),
-    ...(recent === undefined ? {} : { recent_summary: recent.summary }),
-  };
+  return defined({ longterm_summary: longterm?.summary, recent_summary: recent?.summary });
 }
 
 function nothingToDo(row: AgentRow | undefined, { immediate }: Windows): string {

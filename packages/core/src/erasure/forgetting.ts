@@ -185,7 +185,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
 
   const listFound = async (query: string, call: CallContext): Promise<ForgetResult> => {
     if (memory === undefined) throw new RuntimeError("MEMORY_STORE_DISABLED", "query: there is no memory to search");
-    await memory.catchUp();
+    await memory.catchUp(undefined, call.indexed);
     const { hits } = await memory.recall(query, {
       scope: { discardedOnly: false },
       limit: QUERY_HITS,

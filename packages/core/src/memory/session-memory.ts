@@ -28,8 +28,8 @@ export interface SessionMemory {
   takeInLater(id: string): void;
   /** The owner of a log that is not a session's. */
   nameOf(id: string): Promise<string | undefined>;
-  /** Indexes entries of other or ended processes; of all sessions, or all but one. */
-  catchUp(except?: string): Promise<void>;
+  /** Indexes entries of other or ended processes; of all sessions, or all but one. `indexed` is called after each log. */
+  catchUp(except?: string, indexed?: () => void): Promise<void>;
   /** Indexes logs again after an erasure, or removes them, without leaving any of the erased text. */
   forget(logs: readonly { readonly id: string; readonly isDropped: boolean }[]): Promise<void>;
   status(): Promise<MemoryStatusReport>;
@@ -154,8 +154,8 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
   const countPending = async (): Promise<number> => (await memory.behind?.())?.length ?? indexing.count();
   const takeInSession = async (id: string): Promise<void> => index(await foldLog(id));
-  const takeInPending = async (except?: string): Promise<void> => {
-    if (memory.behind !== undefined) return takeInSessions(await memory.behind(), except);
+  const takeInPending = async (except?: string, indexed?: () => void): Promise<void> => {
+    if (memory.behind !== undefined) return takeInSessions(await memory.behind(), except, indexed);
     for (const id of leftOut) {
       if (id === except) continue;
       await takeInSession(id);
@@ -165,6 +165,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       if (stop.signal.aborted) return;
       if (id === except) leftOut.add(id);
       else await (isSession ? takeInSession(id) : takeIn(id));
+      indexed?.();
     }
     // Another process would not look at excluded sessions again.
     if (leftOut.size === 0 && (await indexing.keep())) later(EVERY_LOG, takeInAnew);
@@ -173,20 +174,21 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     indexing.lookAnew();
     return takeInPending();
   };
-  const takeInSessions = async (ids: readonly string[], except: string | undefined): Promise<void> => {
+  const takeInSessions = async (ids: readonly string[], except?: string, indexed?: () => void): Promise<void> => {
     for (const id of ids) {
       if (stop.signal.aborted) return;
       if (id === except) continue;
       const isSession = (await store.sessions.get(id)) !== undefined;
       await (isSession ? takeInSession(id) : takeIn(id));
+      indexed?.();
     }
   };
-  const takeInAll = async (except?: string): Promise<void> => {
+  const takeInAll = async (except?: string, indexed?: () => void): Promise<void> => {
     await flush();
     // A damaged memory store is empty at the second attempt and complete after it.
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       try {
-        return await takeInPending(except);
+        return await takeInPending(except, indexed);
       } catch (thrown) {
         indexing.lookAnew();
         // The indexed part still answers.
@@ -240,7 +242,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       for (const { id, isDropped } of logs) await (isDropped ? memory.drop(id) : memory.reset(id));
       indexing.lookAnew();
       // At once: otherwise another process could index what it read before.
-      for (const { id, isDropped } of logs) if (!isDropped) await takeInSessions([id], undefined);
+      for (const { id, isDropped } of logs) if (!isDropped) await takeInSessions([id]);
       await memory.purge();
     },
     status: async () => {

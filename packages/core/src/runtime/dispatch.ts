@@ -43,6 +43,8 @@ export interface CallContext {
   readonly background?: (turn: Promise<unknown>) => void;
   /** The trace the caller is in, as W3C writes it; in this process the active one counts without being told. */
   readonly traceparent?: string | undefined;
+  /** Called after each log that a search indexes first. */
+  readonly indexed?: (() => void) | undefined;
 }
 
 /** Every operation of the table as a function; inputs are already parsed. */

@@ -122,6 +122,17 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
     return result;
   };
   const reading = <T>(work: () => T): Promise<T> => soundly(() => tables.root.snapshot(work));
+  const known = <T>(work: () => T): Promise<T> => knowing(() => reading(work));
+  let takingIn: Promise<void> = Promise.resolve();
+  const takeIn = async (): Promise<void> => {
+    while (await reading(() => view.refreshSome())) await setImmediate();
+  };
+  /** Works once what every search must know is in memory: it is read in pieces, and who comes meanwhile waits for the same. */
+  const knowing = async <T>(work: () => Promise<T>): Promise<T> => {
+    takingIn = takingIn.then(takeIn, takeIn);
+    await takingIn;
+    return work();
+  };
   /** Reads in pieces, with other work in between and after the last; from the start if the memory was made anew meanwhile. */
   const inPieces = async <T>(piecesOf: (at: typeof view) => Iterator<unknown, T>): Promise<T> => {
     let asked = view;
@@ -191,13 +202,13 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
         const drafts = draftsOf(batch.chunks);
         tables.root.transactionSync(() => addBatch({ ...tables, version }, batch, drafts));
       }),
-    read: (ids, scope) => reading(() => view.read(scope === undefined ? ids : view.within(ids, scope))),
-    match: (query, scope) => inPieces((at) => at.match(query, scope)),
+    read: (ids, scope) => known(() => view.read(scope === undefined ? ids : view.within(ids, scope))),
+    match: (query, scope) => knowing(() => inPieces((at) => at.match(query, scope))),
     nearest: (embedderId, vector, { scope, max }) =>
-      inPieces((at) => at.vectorsOf(embedderId).nearest(vector, scope, max)),
+      knowing(() => inPieces((at) => at.vectorsOf(embedderId).nearest(vector, scope, max))),
     vectors: {
-      missing: (embedderId, max, wanted) => reading(() => view.read(view.vectorsOf(embedderId).missing(max, wanted))),
-      known: (embedderId, passages) => reading(() => view.vectorsOf(embedderId).known(passages)),
+      missing: (embedderId, max, wanted) => known(() => view.read(view.vectorsOf(embedderId).missing(max, wanted))),
+      known: (embedderId, passages) => known(() => view.vectorsOf(embedderId).known(passages)),
       put: (embedderId, vectors) => writing(() => view.vectorsOf(embedderId).put(vectors)),
     },
     following: {
@@ -233,7 +244,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
       await soundly(tables.root.compactInPieces);
     },
     status: (embedderId) =>
-      reading(() => {
+      known(() => {
         const { entries } = readManifest(tables);
         const found = view.vectorsOf(embedderId);
         return { entries, ...found.count(), bytes: bytesOf(folder) + found.bytes(), index: "exact" };
@@ -279,6 +290,7 @@ function openView(tables: Tables, { folder, warn, seal }: Required<Omit<Embedded
     return name;
   };
   return {
+    refreshSome: catalogue.refreshSome,
     ...createMatcher(tables, catalogue),
     vectorsOf: (embedderId: string): ReturnType<typeof openVectorTable> => {
       const found = opened.get(embedderId) ?? openVectorTable(embedderId);
@@ -301,10 +313,8 @@ function openView(tables: Tables, { folder, warn, seal }: Required<Omit<Embedded
 }
 
 function asStoreError(error: unknown): unknown {
-  if (error instanceof RuntimeError) return error;
   // A file of vectors that cannot be used; anything else is a defect, and stays one.
-  const isOfFiles = error instanceof Error && "syscall" in error;
-  if (!isOfFiles) return error;
+  if (error instanceof RuntimeError || !(error instanceof Error && "syscall" in error)) return error;
   return new RuntimeError("SESSION_STORE_ERROR", `cannot use the memory: ${messageOf(error)}`, { cause: error });
 }
 
@@ -316,18 +326,17 @@ function bytesOf(folder: string): number {
 
 /** Those of memory stores before this one. */
 function removeVectors(folder: string, generation: number): void {
-  const old = readdirSync(folder).filter(
-    (name) => name.startsWith("vectors-") && !name.startsWith(`vectors-${generation}-`),
-  );
-  for (const name of old) rmSync(join(folder, name), { force: true });
+  for (const name of readdirSync(folder))
+    if (/^vectors-/.test(name) && !name.startsWith(`vectors-${generation}-`))
+      rmSync(join(folder, name), { force: true });
 }
 
 function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new RuntimeError("SESSION_STORE_ERROR", `cannot make the memory's folder ${folder}: ${why}`, { cause });
+    const message = `cannot make the memory's folder ${folder}: ${messageOf(cause)}`;
+    throw new RuntimeError("SESSION_STORE_ERROR", message, { cause });
   }
 }
 
@@ -394,7 +403,6 @@ function createMatcher(tables: Tables, catalogue: Catalogue) {
 
   /** Yields between terms, whatever is written meanwhile: ids stay as they are when segments are merged. */
   function* match(query: TermQuery, scope: Scope): Generator<undefined, LexicalMatches> {
-    while (catalogue.refreshSome()) yield;
     const reach = catalogue.reach(scope);
     const postings: Postings[] = [];
     for (const term of query.weights.keys()) {

@@ -75,6 +75,36 @@ it("[L1] a search looks up a few terms at a time, and is sound when the memory c
   await store.close();
 });
 
+it("[L1] whoever asks first reads what every search needs in pieces, and whoever asks meanwhile waits for them", async () => {
+  const folder = join(root, "known");
+  // Two batches are merged to a segment of 128, and eight of those would be merged to one.
+  const [batches, segments] = [15, 8];
+  const filled = openMemoryStore({ folder });
+  for (let number = 0; number < batches; number += 1) await filled.add(batchOf("one", number));
+  await filled.close();
+  const vector = new Float32Array(8).fill(1);
+  const scope = { discardedOnly: false };
+  const asks: Record<string, (store: ReturnType<typeof openMemoryStore>) => Promise<unknown>> = {
+    status: (store) => store.status("e"),
+    missing: (store) => store.vectors.missing("e", 1),
+    read: (store) => store.read([1, batches * BATCH_CHUNKS]),
+    nearest: (store) => store.nearest("e", vector, { scope, max: 1 }),
+    "a search, and the status meanwhile": (store) =>
+      Promise.all([
+        store.match({ weights: new Map([["one-7-1", 1]]), max: 1, equalsMax: 1 }, scope),
+        store.status("e"),
+      ]),
+    "two who ask for vectors": (store) => Promise.all([1, 2].map(() => store.vectors.missing("e", 1))),
+  };
+  for (const [what, ask] of Object.entries(asks)) {
+    const store = openMemoryStore({ folder });
+    const rounds = await roundsOf(() => ask(store));
+    expect({ what, isInPieces: rounds >= segments - 1 }).toEqual({ what, isInPieces: true });
+    expect(await store.status("e")).toMatchObject({ entries: batches * BATCH_CHUNKS, pending: batches * BATCH_CHUNKS });
+    await store.close();
+  }
+});
+
 const openTable = (folder: string) => {
   const db = openPrivateDb<string, string>(join(folder, "tables.db"), { isInPieces: true }, () => {});
   const fill = (round: number): void =>

@@ -55,14 +55,8 @@ export interface VectorTable {
   close(): void;
 }
 
-export function createVectorTable({
-  tables,
-  catalogue,
-  folder,
-  embedderId,
-  warn,
-  seal,
-}: VectorTableOptions): VectorTable {
+export function createVectorTable(options: VectorTableOptions): VectorTable {
+  const { tables, catalogue, folder, embedderId, warn, seal } = options;
   const stale = new Set<number>();
   const known = new Map<number, BitmapPage>();
   let present = new Uint8Array(PAGE_IDS);

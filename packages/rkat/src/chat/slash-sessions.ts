@@ -175,11 +175,7 @@ async function exportTo(chat: Chat, session_id: string, given: string): Promise<
     const message = `/export ${shown}: end its name with ${Object.keys(FORMATS).join(", ")}, which sets the format`;
     throw invalid(message);
   }
-  const isThere = await lstat(path).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) throw invalid(`${shown} exists already; name another: /export FILE`);
+  if (await lstat(path).catch(() => undefined)) throw invalid(`${shown} exists already; name another: /export FILE`);
   const pieces = piecesOf(io, chat.opened.runtime, { session_id, format });
   const bytes = await writeFileWhole(path, pieces, { shown, isForced: false });
   printNote(chat, `Wrote ${shown}: ${bytesText(bytes)}. Anyone who gets the file can read the whole session.`);

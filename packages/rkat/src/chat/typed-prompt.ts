@@ -8,6 +8,7 @@ import { nearMiss } from "@rkat/core/text/near-miss";
 import { withoutControls } from "@rkat/core/text/terminal-text";
 import { attachedBlock } from "../commands/run-flags.ts";
 import { bytesText, counted } from "../io.ts";
+import { isThere } from "../open-runtime.ts";
 
 /** A prompt with the files that it names. */
 export interface TypedPrompt {
@@ -109,13 +110,6 @@ function endsOf(word: string): readonly number[] {
 
 function pathOf(shown: string, { root, home }: Folders): string {
   return shown === "~" || shown.startsWith("~/") ? join(home, shown.slice(1)) : resolve(root, shown);
-}
-
-function isThere(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** `@src/clii.ts`, `./it` and `notes.md` are; `@alice` and `@types/node` are not, unless there is such a folder. */

@@ -10,7 +10,7 @@ import type { LoadedConfig } from "@rkat/node/config/load-config";
 import { isErrno, readIfThere } from "@rkat/node/config/realm";
 import { Option } from "commander";
 import { type Call, type CommandRow, command, operation } from "../command-row.ts";
-import { fieldOptions, fieldsOf } from "../flags.ts";
+import { fieldOptions, fieldsOf, placed } from "../flags.ts";
 import { jsonText, linesOf } from "../io.ts";
 import { loadHere, readConfiguration, withConfiguration, withRuntime } from "../open-runtime.ts";
 import type { Invocation, Place } from "../parts.ts";
@@ -189,12 +189,6 @@ function isSame(path: Path | undefined, other: Path): boolean {
 
 function valueAt(table: JsonTable, path: Path): unknown {
   return path.reduce<unknown>((at, key) => (isJsonTable(at) && Object.hasOwn(at, key) ? at[key] : undefined), table);
-}
-
-function placed(table: JsonTable, [key = "", ...rest]: Path, value: unknown): JsonTable {
-  if (rest.length === 0) return { ...table, [key]: value };
-  const inner = table[key];
-  return { ...table, [key]: placed(isJsonTable(inner) ? inner : {}, rest, value) };
 }
 
 function without(table: JsonTable, [key = "", ...rest]: Path): JsonTable {

@@ -18,7 +18,7 @@ import {
 } from "../io.ts";
 import { loadHere, type Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { whileWaiting } from "../progress.ts";
+import { createIndexCount, whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { everySession } from "../transfer/session-transfer.ts";
 
@@ -79,8 +79,9 @@ async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promis
   }
   const said = text === "-" ? { query_exact: await pipedText(io) } : {};
   const asked = { ...fieldsOf("forget", flags), ...named, ...said };
-  const preview = await whileWaiting(io, "looking for it", () =>
-    opened.runtime.dispatch("forget", { ...asked, dry_run: true }),
+  const { words, indexed } = createIndexCount(opened.runtime, "looking for it");
+  const preview = await whileWaiting(io, words, () =>
+    opened.runtime.dispatch("forget", { ...asked, dry_run: true }, { indexed }),
   );
   if (dryRun && json) return writeJson(io, preview);
   const isNothing = preview.going.length + preview.logs.length + (preview.settings ?? 0) === 0;

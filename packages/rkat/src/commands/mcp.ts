@@ -7,7 +7,7 @@ import { mcpHelp } from "@rkat/server/http/server-help";
 import { Option } from "commander";
 import { type Call, type CommandRow, command } from "../command-row.ts";
 import { jsonFlag, repeated } from "../flags.ts";
-import { counted, createPaint, interruptedExit, linesOf, writeJson } from "../io.ts";
+import { counted, createPaint, interruptedExit, linesOf, writeJson, writeWarnings } from "../io.ts";
 import { loadHere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { quoted } from "./config.ts";
@@ -257,7 +257,7 @@ async function listServers(invocation: Invocation, isJson: boolean): Promise<voi
   }
   // The failure is printed above.
   const others = warnings.filter((sentence) => !servers.some(({ error = "\0" }) => sentence.endsWith(error)));
-  for (const sentence of others) io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`);
+  writeWarnings(io, others);
 }
 
 /** Servers that were not started, since their file is not trusted. */

@@ -28,7 +28,7 @@ import {
 } from "../io.ts";
 import { isThere, type Opened, withMemory } from "../open-runtime.ts";
 import { invocationIn } from "../parts.ts";
-import { whileWaiting } from "../progress.ts";
+import { createIndexCount, whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { memoryExportRow, memoryImportRow } from "../transfer/memory-transfer.ts";
 import { knownProjects } from "../transfer/watch.ts";
@@ -104,7 +104,7 @@ async function searchProjects(call: Call<SearchFlags>): Promise<void> {
   if (session !== undefined || agent !== undefined) {
     throw invalid("--all-projects: --session and --agent name a place in one project; leave them out");
   }
-  const search = { ...flags, query: arg("query") ?? "", reach: "everything" as const, signal: io.interrupt };
+  const search = { ...flags, query: arg("query") ?? "", reach: "everything" as const };
   const own = invocation.place().projectRoot;
   const found: (MemoryResults["results"][number] & { readonly project: string })[] = [];
   const projects = [...new Set([own, ...(await knownProjects(invocation.place()))])];
@@ -112,7 +112,7 @@ async function searchProjects(call: Call<SearchFlags>): Promise<void> {
     const there = project === own ? invocation : invocationIn(invocation, project);
     if (project !== own && !(await isThere(there.place().stateFolder))) continue;
     await withMemory(there, async (opened) => {
-      const { results } = await recall(opened, search);
+      const { results } = await recall(io, opened, search);
       found.push(...results.map((hit) => ({ project, ...hit })));
     });
   }
@@ -216,8 +216,7 @@ const FLAGS: Hints = { whole: "--all", everything: "rkat memory history QUERY" }
 
 export async function searchAndShow(io: Io, opened: Opened, search: Search): Promise<void> {
   const { query, json, all = false, tokens, hints = FLAGS } = search;
-  // A search first indexes new messages.
-  const answer = await whileWaiting(io, "searching", () => recall(opened, { signal: io.interrupt, ...search }));
+  const answer = await recall(io, opened, search);
   if (json) return writeJson(io, answer);
   // Reading the status would wait for the index.
   if (answer.vectors_pending === true) io.stderr.write(`${createPaint(io.stderr, io.env).dim(PENDING[answer.mode])}\n`);
@@ -227,13 +226,8 @@ export async function searchAndShow(io: Io, opened: Opened, search: Search): Pro
     io.stdout.write(`Nothing found.\n${paint.dim(adviceFor(search, hints))}\n`);
     return;
   }
-  const view = {
-    paint,
-    query,
-    columns: io.stdout.columns,
-    wholeHint: all ? undefined : hints.whole,
-    showsAround: tokens !== undefined,
-  };
+  const { columns } = io.stdout;
+  const view = { paint, query, columns, wholeHint: all ? undefined : hints.whole, showsAround: tokens !== undefined };
   const blocks = answer.results.map((hit) => hitLines(hit, view).join("\n"));
   io.stdout.write(`${blocks.join("\n\n")}\n`);
 }
@@ -243,8 +237,8 @@ const PENDING: Readonly<Record<MemoryResults["mode"], string>> = {
   lexical: "by words alone: the embedder or its vectors are not ready yet; `rkat memory index` makes them at once",
 };
 
-async function recall(opened: Opened, search: Search & { readonly signal: AbortSignal }): Promise<MemoryResults> {
-  const { query, reach, session, agent, asOf, signal } = search;
+async function recall(io: Io, opened: Opened, search: Search): Promise<MemoryResults> {
+  const { query, reach, session, agent, asOf, json, signal = io.interrupt } = search;
   if (asOf !== undefined && session === undefined) {
     throw invalid("--as-of counts within one session; name it with --session");
   }
@@ -253,7 +247,10 @@ async function recall(opened: Opened, search: Search & { readonly signal: AbortS
   }
   const where = session === undefined ? {} : { scope: "session", session_id: await findSession(opened, session) };
   const input = { ...fieldsOf("searchMemory", search), query, ...where };
-  return opened.runtime.dispatch(reach === "everything" ? "searchHistory" : "searchMemory", input, { signal });
+  const { words, indexed } = createIndexCount(opened.runtime, "searching");
+  const ask = () =>
+    opened.runtime.dispatch(reach === "everything" ? "searchHistory" : "searchMemory", input, { signal, indexed });
+  return json ? ask() : whileWaiting(io, words, ask);
 }
 
 /** Notes that the search used words alone, so that other words may find more. */

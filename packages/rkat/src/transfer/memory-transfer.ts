@@ -198,6 +198,7 @@ function headOf(what: string, sentence: string): readonly string[] {
 interface ImportFlags {
   readonly agent?: string;
   readonly session?: string;
+  readonly model?: string;
   readonly json?: boolean;
 }
 
@@ -207,6 +208,7 @@ export const memoryImportRow = command("memory import FOLDER", {
   flags: () => [
     new Option("--agent <name>", "as memories of this agent"),
     new Option("--session <session>", "as notices that the model of this session is shown from its next call on"),
+    new Option("-m, --model <name>", "the model that summarizes the agent's memories, if no profile names one"),
     jsonFlag(),
   ],
   examples: [
@@ -230,7 +232,7 @@ const NOTE_BYTES_MAX = 4_000_000;
 async function importNotes(
   invocation: Invocation,
   shown: string,
-  { agent, session, json }: ImportFlags,
+  { agent, session, model, json }: ImportFlags,
 ): Promise<void> {
   const { io } = invocation;
   if ((agent === undefined) === (session === undefined)) {
@@ -239,7 +241,8 @@ async function importNotes(
   // A refused file creates no folder.
   const notes = await readNotes(resolve(io.cwd, shown), shown);
   if (agent !== undefined) for (const note of notes) memoryOf(agent, note);
-  await withRuntime(invocation, async (opened) => {
+  const env = model === undefined ? io.env : { ...io.env, RKAT_MODEL: model };
+  await withRuntime({ ...invocation, io: { ...io, env } }, async (opened) => {
     const counts =
       agent === undefined
         ? await inject(io, opened, { notes, word: session ?? "" })
