@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { defaultConfig } from "@rkat/core/config/settings";
 import { createScriptedModel, openRuntime } from "@rkat/node";
-import { AT_REST_MS } from "@rkat/node/log/packed-segment";
+import { AT_REST_MS } from "@rkat/node/log/at-rest";
 import { type GrowthRow, rowsOf } from "./growth-rows.ts";
 import { createFreeEmbedder, createTalker, type Features, inFolder, passage } from "./growth-stage.ts";
 import { measureBytes } from "./memory-store-bytes.ts";
 
 const TURNS_A_SESSION = 50;
 const ROUNDS_MAX = 1_000;
-/** Files are compressed in the background. */
-const REST_MS = 2_000;
+/** Files are compressed in the background, some seconds after the folder is opened. */
+const REST_MS = 8_000;
 const FEATURES: Features = ["session-store", "memory-store"];
 const CONTEXT_WINDOW = 100_000_000;
 

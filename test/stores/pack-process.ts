@@ -1,6 +1,6 @@
 import { foldRow } from "@rkat/core/state/session-row";
+import { AT_REST_MS } from "@rkat/node/log/at-rest";
 import { openStore } from "@rkat/node/log/open";
-import { AT_REST_MS } from "@rkat/node/log/packed-segment";
 import { nodeSegmentIo } from "@rkat/node/log/segments";
 
 // Opens a store in which everything is at rest, says so with the first block that is packed, and waits to be killed.

@@ -185,8 +185,8 @@ function namesIn(folder: string): readonly string[] {
 
 const RECORD_HEADER_BYTES = 40;
 const SEALED = 1;
-/** Packed logs are never sealed. */
-const PLAIN = 0;
+/** Of a record that is not sealed, as all in packed logs. */
+const PLAIN = "[".charCodeAt(0);
 
 /** The first byte of what the first record of a log holds. */
 function payloadStart(path: string): number | undefined {

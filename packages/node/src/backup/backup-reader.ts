@@ -8,8 +8,9 @@ import type { BackedFile, BackupManifest } from "@rkat/core/contract/portable";
 import type { ScheduleEntryBody } from "@rkat/core/contract/wire/schedule";
 import type { FoldRow, LogRow } from "@rkat/core/ports/store";
 import { isSealed } from "@rkat/core/stores/sealing";
-import { recordBytes, type SegmentBytes } from "../log/packed-segment.ts";
+import { recordBytes } from "../log/packed-segment.ts";
 import { HEADER_BYTES, recordHead, scanFaults, scanSegment } from "../log/record.ts";
+import type { SegmentBytes } from "../log/segment-bytes.ts";
 import type { Segments } from "../log/segments.ts";
 import { surveyLogs } from "../log/tail.ts";
 import { entriesIn, explained, isAbsent, lockAt } from "../log/whole-file.ts";
@@ -290,6 +291,7 @@ function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, fol
     list: () => [...logs.keys()].sort((a, b) => a - b),
     path: (segment) => logs.get(segment)?.path ?? "",
     reader: (segment) => logs.get(segment)?.bytes ?? NO_BYTES,
+    refresh: () => {},
     create: () => {
       throw new Error("a back-up is only read");
     },

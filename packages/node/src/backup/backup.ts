@@ -18,8 +18,9 @@ import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { invalid, RuntimeError } from "@rkat/core/contract/error";
 import type { BackedFile, BackupAt, BackupManifest } from "@rkat/core/contract/portable";
-import { recordBytes, type SegmentBytes } from "../log/packed-segment.ts";
-import { recordHead, scanFaults, scanSegment } from "../log/record.ts";
+import { isPackedHead, recordBytes } from "../log/packed-segment.ts";
+import { HEADER_BYTES, recordHead, scanFaults, scanSegment } from "../log/record.ts";
+import { readBytes, type SegmentBytes } from "../log/segment-bytes.ts";
 import { nodeSegmentIo, storedBytes, syncFolder } from "../log/segments.ts";
 import { createFileWriter, entriesIn, explained, isAbsent, lockAt, replaceFile } from "../log/whole-file.ts";
 import { FILES, formatManifest, isTruth, LOG_FOLDERS, MANIFEST, SEGMENT, storedPath } from "./backup-manifest.ts";
@@ -263,7 +264,7 @@ type Ends = ReadonlyMap<string, { readonly fd: number; readonly size: number }>;
 /** The logs of a folder, each kept open from its first reading, so that its inode is not reused. */
 interface OpenLogs {
   look(): Ends;
-  /** Whether the files that were opened still have their names. */
+  /** Whether the files that were opened still have their names, or were packed: their records are the same. */
   areStill(): boolean;
   close(): void;
 }
@@ -288,13 +289,23 @@ function openLogs(folder: string): OpenLogs {
     },
     areStill: () =>
       [...opened].every(([path, { ino }]) => {
-        return lstatSync(join(folder, path), { bigint: true, throwIfNoEntry: false })?.ino === ino;
+        const isSame = lstatSync(join(folder, path), { bigint: true, throwIfNoEntry: false })?.ino === ino;
+        return isSame || isPackedFile(folder, path);
       }),
     close: () => {
       for (const { fd } of opened.values()) closeSync(fd);
       opened.clear();
     },
   };
+}
+
+function isPackedFile(folder: string, path: string): boolean {
+  const { fd } = openSource(folder, path);
+  try {
+    return isPackedHead(readBytes(storedBytes(nodeSegmentIo, fd), 0, HEADER_BYTES));
+  } finally {
+    closeSync(fd);
+  }
 }
 
 interface Written {

@@ -82,7 +82,7 @@ function openFolder<B, R extends LogRow>(options: EmbeddedOptions<B, R>): Store<
     silenceMsMax: options.silenceMsMax,
     warn,
   });
-  finishRewrites({ folder: logFolder, segments, io, leases });
+  finishRewrites({ folder: logFolder, segments, io, leases, warn });
   const lost = mendIndex(index, { segments, foldRow }, warn);
   if (lost.length > 0)
     appendFileSync(join(folder, LOSSES), lost.map((sentence) => `${sentence}\n`).join(""), { mode: 0o600 });

@@ -1,43 +1,44 @@
 import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
+import { readBytes, type SegmentBytes } from "./segment-bytes.ts";
 
-/** What has not changed for so long is at rest, and is packed. */
-export const AT_REST_MS = 7 * 86_400_000;
-
-/** The records of a segment as bytes. Of a packed one they are read as if it were plain, at the same offsets. */
-export interface SegmentBytes {
-  size(): number;
-  /** Reads from a position on; the number of bytes read, 0 at the end. */
-  read(buffer: Buffer, position: number): number;
-  /** The block that stands at an offset as it is stored; undefined where the segment is plain. */
-  readonly packedAt?: (offset: number) => Buffer;
-}
-
-// Blocked gzip, as `bgzip` writes it and `zcat` reads it: members of one length, each with its stored length in its header.
-const SIGN = Buffer.from([0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, 0x42, 0x43, 2, 0]);
+// Blocked gzip, as `bgzip` writes it and `zcat` reads it: members of one length, each with its stored length in its header. The
+// time in a header is the block's number, by which it is found where headers before it are damaged.
+const SIGN = Buffer.from([0x1f, 0x8b, 8, 4]);
+const NUMBER_AT = 4;
+const SECOND_SIGN = Buffer.from([0, 0xff, 6, 0, 0x42, 0x43, 2, 0]);
+const SECOND_SIGN_AT = 8;
+const LENGTH_AT = 16;
 const HEAD_BYTES = 18;
+/** A checksum and a length. Neither is needed to read: records have their own. */
 const FOOT_BYTES = 8;
-/** What a block holds; the last one may hold less. Stored blocks are below 64 KiB, also of bytes that cannot be packed. */
+/** What a block holds; the last one may hold less. */
 export const BLOCK_BYTES = 65_280;
+/** The most a block is stored in, also of bytes that cannot be packed. */
+const STORED_BYTES_MAX = 65_536;
 /** The empty block after the last one. */
 export const LAST_BLOCK = Buffer.from("1f8b08040000000000ff0600424302001b0003000000000000000000", "hex");
 
-/** Whether the first bytes of a segment are those of a packed one. */
+/** Whether the first bytes of a block are sound. */
 export function isPackedHead(head: Buffer): boolean {
-  return head.subarray(0, SIGN.length).equals(SIGN);
+  const isSigned = head.length >= HEAD_BYTES && head.subarray(0, SIGN.length).equals(SIGN);
+  return isSigned && head.subarray(SECOND_SIGN_AT, LENGTH_AT).equals(SECOND_SIGN);
 }
 
-/** The records of a segment, given its file as it is stored. */
+/** The records of a segment, given its file as it is stored: those of a packed one, or the file itself. */
 export function recordBytes(file: SegmentBytes): SegmentBytes {
-  const starts = blockStarts(file);
-  const count = starts.length - 1;
-  if (count === 0) return file;
-  const stored = (at: number): Buffer => readBytes(file, starts[at] ?? 0, (starts[at + 1] ?? 0) - (starts[at] ?? 0));
-  const last = stored(count - 1);
-  const size = (count - 1) * BLOCK_BYTES + Math.min(last.readUInt32LE(last.length - 4), BLOCK_BYTES);
-  let known = { at: -1, plain: last };
+  const blocks = findBlocks(file);
+  if (blocks === undefined) return file;
+  const stored = (at: number): Buffer => {
+    const { start, bytes } = blocks[at] ?? { start: 0, bytes: 0 };
+    return readBytes(file, start, bytes);
+  };
+  const last = unpackBlock(stored(blocks.length - 1));
+  const size = (blocks.length - 1) * BLOCK_BYTES + last.length;
+  let known = { at: blocks.length - 1, plain: last };
   const plainAt = (at: number): Buffer => {
-    // Records that follow each other are read one by one.
-    if (known.at !== at) known = { at, plain: unpackBlock(stored(at), Math.min(BLOCK_BYTES, size - at * BLOCK_BYTES)) };
+    // Records that follow each other are read one by one. What cannot be unpacked is zeros, in which no record is found.
+    const bytes = Math.min(BLOCK_BYTES, size - at * BLOCK_BYTES);
+    if (known.at !== at) known = { at, plain: Buffer.concat([unpackBlock(stored(at))], bytes) };
     return known.plain;
   };
   return {
@@ -50,57 +51,68 @@ export function recordBytes(file: SegmentBytes): SegmentBytes {
   };
 }
 
-/** Bytes from a position on; fewer where they end. */
-export function readBytes(from: Pick<SegmentBytes, "read">, position: number, length: number): Buffer {
-  const buffer = Buffer.allocUnsafe(length);
-  let read = 0;
-  while (read < length) {
-    const more = from.read(buffer.subarray(read), position + read);
-    if (more === 0) break;
-    read += more;
-  }
-  return buffer.subarray(0, read);
+interface Block {
+  readonly start: number;
+  readonly bytes: number;
 }
 
-/** Where the blocks begin and the last one ends: a plain segment has none. One is known by either end, as the other may be damaged. */
-function blockStarts(file: SegmentBytes): readonly number[] {
-  const starts = [0];
+/** The blocks by their numbers; undefined for a plain segment. A packed one is known by either end, as the other may be damaged. */
+function findBlocks(file: SegmentBytes): readonly (Block | undefined)[] | undefined {
   const size = file.size();
-  const isSign = (at: number): boolean => isPackedHead(readBytes(file, at, SIGN.length));
   const isEnded = readBytes(file, Math.max(0, size - LAST_BLOCK.length), LAST_BLOCK.length).equals(LAST_BLOCK);
-  if (!isEnded && !isSign(0)) return starts;
-  const end = isEnded ? size - LAST_BLOCK.length : size;
-  for (let at = 0; end - at > FOOT_BYTES; starts.push(at)) {
+  if (!isEnded && !isPackedHead(readBytes(file, 0, HEAD_BYTES))) return undefined;
+  const blocks: (Block | undefined)[] = [];
+  let isSearched = false;
+  for (let at = 0; at < size; ) {
     const head = readBytes(file, at, HEAD_BYTES);
-    const next = isPackedHead(head) && head.length === HEAD_BYTES ? at + 1 + head.readUInt16LE(SIGN.length) : at;
-    if (next > at && (next === end || (next < end && isSign(next)))) at = next;
-    else {
-      // Its header is damaged. Blocks after it are found by theirs, so that their records stay where they are.
-      const distance = readBytes(file, at + 1, end - at - 1).indexOf(SIGN);
-      at = distance < 0 ? end : at + 1 + distance;
-    }
+    const bytes = isPackedHead(head) ? head.readUInt16LE(LENGTH_AT) + 1 : 0;
+    if (bytes === LAST_BLOCK.length) break;
+    const number = isSearched ? head.readUInt32LE(NUMBER_AT) : blocks.length;
+    isSearched = bytes === 0 || !isNext(file, at + bytes);
+    const next = isSearched ? nextHead(file, at + 1) : at + bytes;
+    // Damage may make a number of it that no file has.
+    if (number >= blocks.length && number <= at / HEAD_BYTES) blocks[number] = { start: at, bytes: next - at };
+    at = next;
   }
-  return starts;
+  return blocks.length === 0 ? undefined : blocks;
 }
 
-export function packBlock(plain: Buffer): Buffer {
+/** Whether a block begins or the file ends here: the header says it, or the foot of the block before. */
+function isNext(file: SegmentBytes, at: number): boolean {
+  if (at === file.size() || isPackedHead(readBytes(file, at, HEAD_BYTES))) return true;
+  const length = readBytes(file, at - FOOT_BYTES / 2, FOOT_BYTES / 2);
+  return at < file.size() && length.readUInt32LE(0) === BLOCK_BYTES;
+}
+
+/** Where the next header begins, or the end. */
+function nextHead(file: SegmentBytes, from: number): number {
+  for (let at = from; at < file.size(); at += STORED_BYTES_MAX) {
+    const part = readBytes(file, at, STORED_BYTES_MAX + HEAD_BYTES);
+    for (let found = part.indexOf(SIGN); found >= 0; found = part.indexOf(SIGN, found + 1))
+      if (isPackedHead(part.subarray(found))) return at + found;
+  }
+  return file.size();
+}
+
+export function packBlock(number: number, plain: Buffer): Buffer {
   const packed = deflateRawSync(plain);
   const block = Buffer.alloc(HEAD_BYTES + packed.length + FOOT_BYTES);
   SIGN.copy(block);
-  block.writeUInt16LE(block.length - 1, SIGN.length);
+  block.writeUInt32LE(number, NUMBER_AT);
+  SECOND_SIGN.copy(block, SECOND_SIGN_AT);
+  block.writeUInt16LE(block.length - 1, LENGTH_AT);
   packed.copy(block, HEAD_BYTES);
   block.writeUInt32LE(crc32(plain), block.length - FOOT_BYTES);
-  block.writeUInt32LE(plain.length, block.length - 4);
+  block.writeUInt32LE(plain.length, block.length - FOOT_BYTES / 2);
   return block;
 }
 
-/** Zeros instead of a damaged block: no record is found in them, and those of other blocks stay where they are. */
-function unpackBlock(block: Buffer, bytes: number): Buffer {
+/** Nothing of a block that is damaged. */
+function unpackBlock(block: Buffer): Buffer {
   try {
-    const plain = inflateRawSync(block.subarray(HEAD_BYTES, -FOOT_BYTES), { maxOutputLength: BLOCK_BYTES });
-    if (plain.length === bytes) return plain;
+    return inflateRawSync(block.subarray(HEAD_BYTES), { maxOutputLength: BLOCK_BYTES });
   } catch {
-    // The checksums of its records are missing then, which their readers report.
+    // The records in it are missing then, which their readers report.
+    return Buffer.alloc(0);
   }
-  return Buffer.alloc(bytes);
 }

@@ -1,7 +1,6 @@
 import type { Entry } from "@rkat/core/contract/entry";
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import { isUnreadable } from "@rkat/core/stores/sealing";
-import { readBytes } from "./packed-segment.ts";
 import {
   countUpTo,
   decodeRecord,
@@ -12,6 +11,7 @@ import {
   recordHead,
   sumAt,
 } from "./record.ts";
+import { readBytes } from "./segment-bytes.ts";
 import type { Segments } from "./segments.ts";
 
 /** The place of a record: found by its session and the seq of its first entry. */

@@ -3,7 +3,7 @@ import type { Entry } from "@rkat/core/contract/entry";
 import { RuntimeError } from "@rkat/core/contract/error";
 import { type Seal, SHARED_OWNERS } from "@rkat/core/ports/store";
 import { isSealed, isUnreadable, SEAL_BYTES, sealOn } from "@rkat/core/stores/sealing";
-import { readBytes, type SegmentBytes } from "./packed-segment.ts";
+import { readBytes, type SegmentBytes } from "./segment-bytes.ts";
 
 /** Entries of one append: they are written, checked and found together. */
 export interface LogRecord<B> {

@@ -1,12 +1,13 @@
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { setImmediate, setTimeout } from "node:timers/promises";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Leases } from "./leases.ts";
-import { BLOCK_BYTES, LAST_BLOCK, packBlock, readBytes, recordBytes, type SegmentBytes } from "./packed-segment.ts";
 import type { RecordPlace } from "./read-places.ts";
-import { type SegmentIo, type Segments, storedBytes, syncFolder } from "./segments.ts";
+import { type SegmentIo, type Segments, syncFolder } from "./segments.ts";
+import { explained } from "./whole-file.ts";
+import { openPackedFile, type Piece, type Steps, takeSteps, UNFINISHED, writeWhole } from "./write-packed.ts";
 
 /** A record that takes the place of another, byte for byte as long. */
 export interface NewRecord {
@@ -25,7 +26,6 @@ interface RewriteParts {
 const REDO = "rewrite.redo";
 /** Who holds it replaces bytes or files of the log. */
 export const REWRITING = "rewriting";
-const MADE = ".tmp";
 // segment u32 · offset u48 · bytes u32, then the record; a checksum of everything at the end.
 const HEAD_BYTES = 14;
 const SUM_BYTES = 4;
@@ -47,25 +47,32 @@ export async function rewriteRecords(parts: RewriteParts, records: readonly NewR
     const path = join(folder, REDO);
     // What a disk that failed left half written is known nowhere else.
     redo(parts, path);
-    // What a killed packing left holds what is forgotten here.
-    for (const name of readdirSync(folder)) if (name.endsWith(MADE)) rmSync(join(folder, name), { force: true });
+    // A packing that was killed or is under way holds what is forgotten here; the latter is given up.
+    for (const name of readdirSync(folder)) if (name.endsWith(UNFINISHED)) rmSync(join(folder, name), { force: true });
     writeAll(io, { path, flags: "w" }, [{ bytes: encode(records), position: 0 }]);
     syncFolder(folder);
     await takeSteps(io, overwrite(parts, records));
     rmSync(path, { force: true });
     syncFolder(folder);
+  } catch (error) {
+    throw explained(error, folder, "what is forgotten is overwritten when the folder is opened again");
   } finally {
     leases.give(REWRITING);
   }
 }
 
-/** Finishes what a process that died was writing over the log. */
-export function finishRewrites(parts: RewriteParts): void {
+/** Finishes what a process that died was writing over the log. Without room on the disk that waits for the next open. */
+export function finishRewrites(parts: RewriteParts & { readonly warn: (sentence: string) => void }): void {
   const path = join(parts.folder, REDO);
   // Another process finishes it.
   if (!existsSync(path) || !parts.leases.take(REWRITING, "dead")) return;
   try {
     redo(parts, path);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOSPC")) throw error;
+    parts.warn(
+      `${path}: the disk is full; what is forgotten is overwritten when there is room and the folder is opened`,
+    );
   } finally {
     parts.leases.give(REWRITING);
   }
@@ -79,75 +86,25 @@ function redo(parts: RewriteParts, path: string): void {
   syncFolder(parts.folder);
 }
 
+/** Plain files first: what is half overwritten in place cannot be read, and a packed file needs room on the disk. */
 function* overwrite({ segments, io }: RewriteParts, records: readonly NewRecord[]): Steps {
+  const packed: (readonly [path: string, pieces: readonly Piece[]])[] = [];
   for (const [segment, own] of Map.groupBy(records, ({ place }) => place.segment)) {
     const pieces = own.map(({ place, record }) => ({ bytes: record, position: place.offset }));
     const path = segments.path(segment);
     if (segments.reader(segment).packedAt === undefined) writeAll(io, { path, flags: "r+" }, pieces);
-    else yield* packSegment(io, path, pieces);
+    else packed.push([path, pieces]);
   }
-}
-
-/** Work of a moment each. A descriptor is yielded where its file must be on the disk before the work continues. */
-type Steps = Generator<number | undefined>;
-
-/** Takes steps with other work in between. */
-export async function takeSteps(io: SegmentIo, steps: Steps, signal?: AbortSignal): Promise<void> {
-  for (const fd of steps) {
-    await (fd === undefined ? setImmediate() : io.sync(fd));
-    signal?.throwIfAborted();
-  }
-}
-
-/**
- * Writes a segment anew, packed, with some of its bytes replaced. The file is replaced at the end: a reader finds the old
- * one or the new one.
- */
-export function* packSegment(io: SegmentIo, path: string, edits: readonly Piece[] = []): Steps {
-  const made = `${path}${MADE}`;
-  try {
-    yield* writePacked(io, { from: path, to: made, edits });
-    renameSync(made, path);
-    syncFolder(dirname(path));
-  } finally {
-    rmSync(made, { force: true });
-  }
-}
-
-interface Packing {
-  readonly from: string;
-  readonly to: string;
-  readonly edits: readonly Piece[];
-}
-
-function* writePacked(io: SegmentIo, { from, to, edits }: Packing): Steps {
-  const source = io.open(from, "r", 0o600);
-  const target = io.open(to, "w", 0o600);
-  try {
-    const bytes = recordBytes(storedBytes(io, source));
-    let written = 0;
-    for (let at = 0; at < bytes.size(); at += BLOCK_BYTES) {
-      const own = edits.filter((edit) => edit.position < at + BLOCK_BYTES && edit.position + edit.bytes.length > at);
-      const same = own.length === 0 ? bytes.packedAt?.(at) : undefined;
-      const block = same ?? packBlock(edited(bytes, at, own));
-      written += writeWhole(io, target, { bytes: block, position: written });
-      yield undefined;
+  for (const [path, pieces] of packed) {
+    const file = openPackedFile(io, path, pieces);
+    try {
+      yield* file.write();
+      file.replace();
+    } finally {
+      file.close();
     }
-    writeWhole(io, target, { bytes: LAST_BLOCK, position: written });
-    yield target;
-  } finally {
-    io.close(source);
-    io.close(target);
   }
-}
-
-function edited(bytes: SegmentBytes, at: number, edits: readonly Piece[]): Buffer {
-  const plain = readBytes(bytes, at, Math.min(BLOCK_BYTES, bytes.size() - at));
-  for (const edit of edits) {
-    const skipped = Math.max(0, at - edit.position);
-    edit.bytes.copy(plain, Math.max(0, edit.position - at), skipped);
-  }
-  return plain;
+  segments.refresh();
 }
 
 function writeAll(
@@ -162,18 +119,6 @@ function writeAll(
   } finally {
     io.close(fd);
   }
-}
-
-/** Bytes for a position of a file. */
-interface Piece {
-  readonly bytes: Buffer;
-  readonly position: number;
-}
-
-function writeWhole(io: SegmentIo, fd: number, { bytes, position }: Piece): number {
-  for (let written = 0; written < bytes.length; )
-    written += io.writeSync(fd, bytes.subarray(written), position + written);
-  return bytes.length;
 }
 
 function encode(records: readonly NewRecord[]): Buffer {

@@ -1,4 +1,4 @@
-import { createReadStream, type Dirent } from "node:fs";
+import { closeSync, createReadStream, type Dirent, openSync } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -9,6 +9,10 @@ import { workerFile } from "@rkat/core/ports/package-file";
 import type { Scan } from "@rkat/core/ports/store";
 import { createFinder, type Finder, type FoundText, requireTexts } from "@rkat/core/stores/scan";
 import { createTally, type Tally } from "@rkat/core/stores/scan-tally";
+import { SEGMENT } from "../backup/backup-manifest.ts";
+import { recordBytes } from "./packed-segment.ts";
+import { scanSegment } from "./record.ts";
+import { nodeSegmentIo, storedBytes } from "./segments.ts";
 
 const READ_BYTES = 256 * 1_024;
 /** Before what a blob holds stands a line with its media type. */
@@ -110,8 +114,25 @@ async function lookInto(path: string, place: string, { finder, tally }: Looking)
     await file.close();
   }
   tally.place(place, finder.end());
+  if (SEGMENT.test(place)) return tally.also(place, lookInSegment(path, finder));
   const packing = head === undefined ? undefined : packingOf(head);
   if (packing !== undefined) tally.also(place, await lookInside(path, packing, finder));
+}
+
+/** What a packed log holds, also behind a damaged block. */
+function lookInSegment(path: string, finder: Finder): readonly FoundText[] {
+  const fd = openSync(path, "r");
+  try {
+    const bytes = recordBytes(storedBytes(nodeSegmentIo, fd));
+    if (bytes.packedAt === undefined) return [];
+    const { holes, torn } = scanSegment(bytes, 0, (buffer, at, place) =>
+      finder.read(buffer.subarray(at, at + place.bytes)),
+    );
+    const found = inForm("gzip", finder.end());
+    return holes.length === 0 && torn === undefined ? found : [...found, notToItsEnd("gzip")];
+  } finally {
+    closeSync(fd);
+  }
 }
 
 interface Packing {
@@ -152,11 +173,13 @@ async function lookInside(path: string, { name, start }: Packing, finder: Finder
     }
   }
   const found = inForm(name, finder.end());
-  return isTooLarge() ? [...found, { text: NO_TEXT, form: `${name}, not looked at to its end` }] : found;
+  return isTooLarge() ? [...found, notToItsEnd(name)] : found;
 }
 
 /** Stands for what could not be looked at: it may hold any text. */
-const NO_TEXT = -1;
+function notToItsEnd(name: string): FoundText {
+  return { text: -1, form: `${name}, not looked at to its end` };
+}
 
 function inForm(name: string, found: readonly FoundText[]): readonly FoundText[] {
   return found.map(({ text, form }) => ({ text, form: form === "plain" ? name : `${name}, ${form}` }));

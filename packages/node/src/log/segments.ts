@@ -15,7 +15,8 @@ import {
 import { join } from "node:path";
 import { RuntimeError } from "@rkat/core/contract/error";
 import type { Seal } from "@rkat/core/ports/store";
-import { recordBytes, type SegmentBytes } from "./packed-segment.ts";
+import { recordBytes } from "./packed-segment.ts";
+import type { SegmentBytes } from "./segment-bytes.ts";
 
 /** What a segment needs of the file system, so that a test can make any call fail. */
 export interface SegmentIo {
@@ -207,15 +208,17 @@ export interface Segments {
   /** Numbers of the files that are there, ascending. */
   list(): readonly number[];
   path(segment: number): string;
-  /** The records of a file, to be used at once: it may be replaced by a packed one. */
+  /** The records of a file, to be used at once: where the file was replaced, the next call closes it. */
   reader(segment: number): SegmentBytes;
+  /** Closes the files that were replaced, so that their bytes leave the disk. */
+  refresh(): void;
   /** Makes a new, empty file and returns its number. */
   create(): number;
   close(): void;
 }
 
 export function openSegments(folder: string, io: SegmentIo, seal?: Seal): Segments {
-  const readers = new Map<number, { readonly fd: number; readonly ino: number; readonly bytes: SegmentBytes }>();
+  const readers = new Map<number, { readonly fd: number; readonly ino: bigint; readonly bytes: SegmentBytes }>();
   const path = (segment: number): string => join(folder, `${segment.toString().padStart(8, "0")}.log`);
   const list = (): readonly number[] =>
     readdirSync(folder, { withFileTypes: true })
@@ -224,19 +227,31 @@ export function openSegments(folder: string, io: SegmentIo, seal?: Seal): Segmen
         return digits === undefined ? [] : [Number(digits)];
       })
       .sort((a, b) => a - b);
+  /** The open file of a segment, unless another has its name. */
+  const current = (segment: number) => {
+    const known = readers.get(segment);
+    if (known === undefined) return undefined;
+    const ino = statSync(path(segment), { bigint: true, throwIfNoEntry: false })?.ino ?? known.ino;
+    if (known.ino === ino) return known;
+    readers.delete(segment);
+    io.close(known.fd);
+    return undefined;
+  };
   return {
     seal,
     list,
     path,
     reader: (segment) => {
-      const known = readers.get(segment);
-      const { ino } = statSync(path(segment), { throwIfNoEntry: false }) ?? known ?? { ino: -1 };
-      if (known?.ino === ino) return known.bytes;
+      const known = current(segment);
+      if (known !== undefined) return known.bytes;
+      const { ino } = statSync(path(segment), { bigint: true });
       const fd = io.open(path(segment), "r", 0o600);
       const bytes = recordBytes(storedBytes(io, fd));
       readers.set(segment, { fd, ino, bytes });
-      if (known !== undefined) io.close(known.fd);
       return bytes;
+    },
+    refresh: () => {
+      for (const segment of [...readers.keys()]) current(segment);
     },
     create: () => {
       for (let segment = (list().at(-1) ?? 0) + 1; ; segment += 1) {

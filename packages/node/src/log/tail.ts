@@ -1,7 +1,6 @@
 import { type FoldRow, hasWork, type LogRow, type RowQuery } from "@rkat/core/ports/store";
 import { pageOf } from "@rkat/core/stores/page";
 import type { Checkpoint, LogIndex, SegmentState } from "./log-index.ts";
-import { readBytes } from "./packed-segment.ts";
 import {
   type Chain,
   leftOutSentence,
@@ -11,6 +10,7 @@ import {
   soleChain,
 } from "./read-places.ts";
 import { findRecord, recordHead, scanFaults, scanSegment } from "./record.ts";
+import { readBytes } from "./segment-bytes.ts";
 import type { Segments } from "./segments.ts";
 
 /** What the index on disk does not know yet: found by reading the ends of the segments, and added to by appends. */
@@ -89,6 +89,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
   const onProgress = new Set<string>();
   const chains = new Map<string, KnownChain>();
   let known = index.segments();
+  let stamp = index.stamp();
 
   const rowOf = (sessionId: string): R | undefined => {
     const row = rows.get(sessionId);
@@ -125,6 +126,9 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
 
   const catchUp = (): void => {
     const found: { readonly sessionId: string; readonly place: RecordPlace; readonly record: Buffer }[] = [];
+    // Who replaces a segment saves the index afterwards.
+    if (stamp !== index.stamp()) segments.refresh();
+    stamp = index.stamp();
     for (const segment of segments.list()) {
       if (parts.isOwn(segment)) continue;
       if (!readTo.has(segment)) known = index.segments();
@@ -347,9 +351,12 @@ export function mendIndex<B, R extends LogRow>(
 ): readonly string[] {
   const known = index.segments();
   const broken = [...known].filter(([segment, state]) => !state.sealed && !holdsLast(parts, segment, state));
-  if (broken.length === 0) return [];
+  // Nobody appends to a packed segment, so nobody else would bring its records into the index.
+  const isLacking = (segment: number): boolean =>
+    known.get(segment)?.sealed !== true && parts.segments.reader(segment).packedAt !== undefined;
+  if (broken.length === 0 && !parts.segments.list().some(isLacking)) return [];
   const paths = broken.map(([segment]) => parts.segments.path(segment)).join(", ");
-  warn(`${paths}: the end is damaged or missing; the index is made anew from what is there`);
+  if (broken.length > 0) warn(`${paths}: the end is damaged or missing; the index is made anew from what is there`);
   const sealed = new Set([...known].flatMap(([segment, state]) => (state.sealed ? [segment] : [])));
   const rows = index.rows();
   let lost: readonly string[] = [];

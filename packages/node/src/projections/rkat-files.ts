@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { EntryBody } from "@rkat/core/contract/entry";
 import { hasCode, messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { LogRow, RowQuery, Store } from "@rkat/core/ports/store";
-import { AT_REST_MS } from "../log/packed-segment.ts";
+import { AT_REST_MS } from "../log/at-rest.ts";
 import { type FileCalls, isAbsence, nodeFileCalls, refuseLinks } from "./file-calls.ts";
 import { type ProjectionParts, projectSession } from "./session-files.ts";
 

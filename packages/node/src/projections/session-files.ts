@@ -3,7 +3,7 @@ import { invalid } from "@rkat/core/contract/error";
 import type { AgentEvent } from "@rkat/core/contract/event";
 import { SessionId } from "@rkat/core/contract/session";
 import type { SessionRow } from "@rkat/core/ports/store";
-import { AT_REST_MS } from "../log/packed-segment.ts";
+import { AT_REST_MS } from "../log/at-rest.ts";
 import { type FileCalls, type OpenFile, refuseLinks } from "./file-calls.ts";
 
 export interface ProjectionParts {
@@ -38,7 +38,7 @@ export async function projectSession(
   if (row === undefined) return;
   await refuseLinks(io, parts.folder, paths.folder);
   const checkpoint = options.isReplay ? undefined : toSeq(await io.read(paths.checkpoint));
-  // Until it changes again.
+  /** Compressed files are unpacked by the next projection. */
   const packAtRest = async (): Promise<void> => {
     if ((parts.now?.() ?? 0) - row.updated_at_ms >= AT_REST_MS) await packEvents(io, paths);
   };
