@@ -1,5 +1,5 @@
 import { MemorySearch } from "@rkat/core/contract/memory";
-import { SCORE_MIN, toRow, toWire } from "@rkat/core/memory/memory-operations";
+import { toRow, toWire } from "@rkat/core/memory/memory-operations";
 import type { Chunk, Embedder, MemoryStore } from "@rkat/core/ports/memory";
 import { passageFor, splitText, toChunk, tokensIn } from "@rkat/core/recall/chunk";
 import { bestByTerms } from "@rkat/core/recall/rank";
@@ -122,7 +122,7 @@ export function createArena({ model, ablates }: Finders): Arena {
     ]);
     for (const [name, recall] of recalls) {
       const found = (await recall(query, options)).hits.map(({ chunk }) => chunk);
-      const { hits } = await recall(query, { ...options, limit: HITS, tokensMax: TOOL_TOKENS, scoreMin: SCORE_MIN });
+      const { hits } = await recall(query, { ...options, limit: HITS, tokensMax: TOOL_TOKENS });
       const tool = {
         hits: toKeys(hits.map(({ chunk }) => chunk)),
         all: toKeys(hits.flatMap(({ chunk, around }) => [chunk, ...around])),
@@ -157,7 +157,7 @@ function piecesOf({ chunk, around }: Shown, index: number): readonly Piece[] {
     created_at: new Date(created_at_ms).toISOString(),
     content: text,
   }));
-  const hit = { chunk: { ...chunk, session_id: SESSION_ID }, score: SCORE_MIN, copies: 1, around };
+  const hit = { chunk: { ...chunk, session_id: SESSION_ID }, score: 0.5, copies: 1, around };
   const { around: rows = [], ...row } = toRow(toWire(hit, undefined, nearby), index);
   const tokens = [row, ...rows].map((sent) => tokensIn(`${JSON.stringify(sent)},`));
   return [chunk, ...around].map(({ id }, at) => ({ id, tokens: tokens[at] ?? 0 }));

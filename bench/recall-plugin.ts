@@ -1,6 +1,5 @@
 // A retriever for scorers that take one: our own chunks, store, embedder and recall, nothing else.
 
-import { SCORE_MIN } from "@rkat/core/memory/memory-operations";
 import type { MemoryStore } from "@rkat/core/ports/memory";
 import { passageFor, splitText, toChunk } from "@rkat/core/recall/chunk";
 import { createRecall, type Recall } from "@rkat/core/recall/recall";
@@ -77,7 +76,7 @@ async function embedMissing(store: MemoryStore): Promise<void> {
 }
 
 async function search({ recall, ids }: Handle, query: string, k: number): Promise<readonly string[]> {
-  const { hits } = await recall(query, { scope: { discardedOnly: false }, limit: k, scoreMin: SCORE_MIN, signal });
+  const { hits } = await recall(query, { scope: { discardedOnly: false }, limit: k, signal });
   return hits.map(({ chunk }) => ids.get(chunk.id) ?? "");
 }
 

@@ -34,7 +34,7 @@ describe.each(MEMORY_STORES)("a memory %s of sessions that talked at the same ti
     const store = open();
     await addInterleaved(store);
     const recall = createRecall({ store, embedder: undefined, now: () => NOW });
-    const options = { scope: { discardedOnly: false }, limit: 5, scoreMin: 0.5, signal };
+    const options = { scope: { discardedOnly: false }, limit: 2, signal };
     const { hits } = await recall("colour of the fence", options);
     expect(hits.map(({ chunk }) => chunk.text)).toEqual([TALK[2][1], TALK[0][1]]);
     await store.close();

@@ -189,7 +189,6 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     const { hits } = await memory.recall(query, {
       scope: { discardedOnly: false },
       limit: QUERY_HITS,
-      scoreMin: 0,
       signal: call.signal ?? new AbortController().signal,
     });
     const going = await Promise.all(

@@ -142,7 +142,6 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
       ...defined({ sessionId: agent === undefined ? inSession : agentId(agent), upToSeq: as_of_seq, among: how.among }),
     },
     limit: trusted_only === true ? limit * UNTRUSTED_FACTOR : limit,
-    scoreMin: SCORE_MIN,
     tokensMax: token_budget,
     explain,
     signal: how.signal,
@@ -236,9 +235,6 @@ interface ToolSearch {
   readonly reach: Reach;
   readonly signal: AbortSignal;
 }
-
-/** Below this a hit is only the best of bad ones. */
-export const SCORE_MIN = 0.05;
 
 const SAID_BY: Readonly<Record<string, string>> = {
   user: "the user said it",

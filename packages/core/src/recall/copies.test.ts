@@ -35,7 +35,7 @@ async function storeOf(said: readonly string[]) {
 
 async function textsFound(said: readonly string[], query: string): Promise<readonly string[]> {
   const recall = createRecall({ store: await storeOf(said), embedder: topics, now: () => 0 });
-  const { hits } = await recall(query, { scope: SCOPE, limit: 5, scoreMin: 0.05, signal });
+  const { hits } = await recall(query, { scope: SCOPE, limit: 5, signal });
   return hits.map(({ chunk }) => chunk.text);
 }
 
@@ -76,9 +76,10 @@ describe("what says the same", () => {
 describe("a short reply that is given again and again", () => {
   const sister = "My sister lives by the river in Porto.";
 
-  it("[D5] takes no place among hits with the meaning of what it follows", async () => {
+  it("[D5] takes no place among hits with the meaning of what it follows, and those that score little keep theirs", async () => {
     const said = [sister, "Noted.", "The staging server moved.", "Noted.", "I never fly early.", "Noted."];
-    expect(await textsFound(said, "Who of my family lives abroad?")).toEqual([sister]);
+    const found = await textsFound(said, "Who of my family lives abroad?");
+    expect(found).toEqual([sister, "I never fly early.", "The staging server moved."]);
   });
 
   it("[D5] is found where it answers a question, where it is asked for, and where it was given once", async () => {

@@ -144,7 +144,8 @@ export function exactnessOf(asked: string, text: string): number {
 }
 
 const QUERY_CHARS_MAX = 20_000;
-const NOT_EXACT_MAX = 0.98;
+/** Above it, a hit has the words of the query in their order. */
+export const NOT_EXACT_MAX = 0.98;
 /** A third of a query's words is coincidence, half of them hardly; measured on public dialogues. */
 const CHANCE = 0.3;
 const HALF = 0.5;
@@ -255,7 +256,7 @@ export function idsBeside(found: readonly Chunk[]): readonly number[] {
  * whole, too. In a small scope everything is near everything else, so that only answers count with their questions.
  */
 export function rankInContext(fused: Fused, chunks: readonly Chunk[], chunksInScope: number): readonly Ranked[] {
-  const [pull, talk] = chunksInScope < SCOPE_CHUNKS_MIN ? [0, 0] : [NEIGHBOUR_PULL, TALK_WEIGHT];
+  const context = chunksInScope < SCOPE_CHUNKS_MIN ? 0 : CONTEXT_WEIGHT;
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
   const worthOf = (id: number): number => fused.values.get(id) ?? fused.floor;
   const talkAround = createTalkAround(chunks, worthOf);
@@ -264,22 +265,20 @@ export function rankInContext(fused: Fused, chunks: readonly Chunk[], chunksInSc
       const [before, after] = [byId.get(chunk.before), byId.get(chunk.after)];
       const own = worthOf(chunk.id);
       const best = Math.max(own, before ? worthOf(before.id) : own, after ? worthOf(after.id) : own);
-      const pulled = own + pull * (best - own);
+      const pulled = own + context * (best - own);
       const answering = isBareQuestion(before) ? own + ANSWER_PULL * (worthOf(before.id) - own) : pulled;
       const risen = Math.max(pulled, answering);
       const isAnswered = after?.role === "user" && isBareQuestion(chunk);
-      const stepped = isAnswered ? risen - STEP_BACK * (risen - fused.floor) : risen;
-      return { id: chunk.id, value: stepped + talk * talkAround(chunk) };
+      const stepped = isAnswered ? risen - CONTEXT_WEIGHT * (risen - fused.floor) : risen;
+      return { id: chunk.id, value: stepped + context * talkAround(chunk) };
     })
     .sort(byValue);
 }
 
-// Tuned together on the development split of public dialogues; nearby values do hardly worse.
-const NEIGHBOUR_PULL = 0.4;
+/** The weight of a neighbour, of the talk around, and of a question's answer against the question. */
+const CONTEXT_WEIGHT = 0.4;
 /** The share of a bare question's value and confidence that its answer gets. */
 export const ANSWER_PULL = 0.9;
-const STEP_BACK = 0.2;
-const TALK_WEIGHT = 0.4;
 const TALK_TURNS = 10;
 const TALK_CHUNKS_MAX = 3;
 const SCOPE_CHUNKS_MIN = 50;

@@ -14,6 +14,7 @@ import {
   idsBeside,
   isBareQuestion,
   type Likeness,
+  NOT_EXACT_MAX,
   rankInContext,
 } from "./rank.ts";
 
@@ -53,8 +54,6 @@ export interface Recalled {
 interface RecallOptions {
   readonly scope: Scope;
   readonly limit: number;
-  /** Hits below this score are omitted; default 0. */
-  readonly scoreMin?: number;
   /** The budget of hits with their surroundings; without it there are no surroundings. */
   readonly tokensMax?: number;
   /** Whether to include `why`. */
@@ -77,7 +76,7 @@ export interface RecallParts {
 /** Searches the history by words and by meaning. */
 export function createRecall({ store, embedder, now, fill }: RecallParts): Recall {
   const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
-  return async (query, { scope, limit, scoreMin = 0, tokensMax = 0, explain = false, late, signal }) => {
+  return async (query, { scope, limit, tokensMax = 0, explain = false, late, signal }) => {
     const weights = weightsOf(query, now());
     if (weights.size === 0) return { hits: [], mode: "lexical", vectorsPending: false };
     const matches = await store.match(bestByTerms(weights), scope);
@@ -87,9 +86,9 @@ export function createRecall({ store, embedder, now, fill }: RecallParts): Recal
     const searched = await inTime(searchByMeaning?.(query, { scope, filled, signal }), late);
     signal.throwIfAborted();
     const meaning = searched === LATE ? undefined : searched;
-    const { found: pool, lifts } = await inContext(store, { weights, matches, meaning }, scope);
+    const { found: pool, fused, lifts } = await inContext(store, { weights, matches, meaning }, scope);
     const found = await withOtherMessages(store, pool, { weights, scope, limit });
-    const how = { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) };
+    const how = { query, fused, weights, matches, meaning, limit, ...(explain ? { lifts } : {}) };
     const { best, next } = toHits(found, how);
     const chunks = best.map(({ chunk }) => chunk);
     const around = await turnsAround(chunks, { store, scope, tokensMax, next });
@@ -113,11 +112,10 @@ export async function inTime<T>(
 
 function weightsOf(query: string, nowMs: number): Map<string, number> {
   const weights = queryTerms(query);
-  for (const term of datesAskedFor(query, nowMs)) weights.set(term, DATE_WEIGHT);
+  for (const term of datesAskedFor(query, nowMs)) weights.set(term, 1);
   return weights;
 }
 
-const DATE_WEIGHT = 1;
 const NEIGHBOURS_MAX = 200;
 /** Models cut longer queries anyway. */
 const EMBEDDED_CHARS_MAX = 2_000;
@@ -182,7 +180,7 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
   const chunks = [...found, ...beside];
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
   const inOrder = rankInContext(fused, chunks, matches.chunks).flatMap(({ id }) => byId.get(id) ?? []);
-  return { found: inOrder, lifts: liftsOf(fused, byId) };
+  return { found: inOrder, fused, lifts: liftsOf(fused, byId) };
 }
 
 const messageOf = ({ session_id, seq }: Chunk): string => `${session_id} ${seq}`;
@@ -222,8 +220,8 @@ function liftsOf(fused: Fused, chunks: ReadonlyMap<number, Chunk>): (chunk: Chun
 
 type HitOptions = Findings & {
   readonly query: string;
+  readonly fused: Fused;
   readonly limit: number;
-  readonly scoreMin: number;
   readonly lifts?: (chunk: Chunk) => number;
 };
 
@@ -233,7 +231,7 @@ interface Best {
 }
 
 function toHits(found: readonly Chunk[], options: HitOptions): Best {
-  const { query, weights, matches, meaning, limit, scoreMin } = options;
+  const { query, fused, weights, matches, meaning, limit } = options;
   const scoreOf = createScore(query, weights, matches);
   const trust = (meaning?.weight ?? 0) / MEANING_WEIGHT_MAX;
   const likenessOf = new Map(
@@ -254,8 +252,9 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
     .map((folded) => {
       return { ...folded, score: score(folded.chunk), isAskedAgain: isAskedAgain(folded.chunk, weights) };
     })
-    .filter((hit) => hit.score >= scoreMin);
-  const ordered = askedAgainLast(exactFirst(scored));
+    // What only stands beside others is shown around them.
+    .filter((hit) => hit.score > 0 || fused.values.has(hit.chunk.id));
+  const ordered = askedAgainLast(exactFirst(liftedLast(scored, fused)));
   const byMessage = Map.groupBy(ordered, ({ chunk }) => messageOf(chunk));
   const shown = [...byMessage.values()].flatMap((parts) => parts.slice(0, 1)).slice(0, limit);
   const next = ordered
@@ -281,11 +280,18 @@ const PARTS_LOOKED_AT = 8;
 
 type Scored = Folded & { readonly score: number; readonly isAskedAgain: boolean };
 
-const EXACT_MIN = 0.99;
-
 function exactFirst(hits: readonly Scored[]): readonly Scored[] {
-  const exact = hits.filter(({ score }) => score >= EXACT_MIN).sort((a, b) => b.score - a.score);
-  return [...exact, ...hits.filter(({ score }) => score < EXACT_MIN)];
+  const exact = hits.filter(({ score }) => score > NOT_EXACT_MAX).sort((a, b) => b.score - a.score);
+  return [...exact, ...hits.filter(({ score }) => score <= NOT_EXACT_MAX)];
+}
+
+/** Below this a score says nothing: then the chunk's own rank decides. */
+const SCORE_MIN = 0.05;
+
+/** Chunks that match no better than the mean of the candidates rank high by their surroundings alone: they go last. */
+function liftedLast(hits: readonly Scored[], { values }: Fused): readonly Scored[] {
+  const isLifted = ({ chunk, score }: Scored): boolean => score < SCORE_MIN && (values.get(chunk.id) ?? 0) <= 0;
+  return [...hits.filter((hit) => !isLifted(hit)), ...hits.filter(isLifted)];
 }
 
 /** The lowest score of a possible answer; with few common words an answer scores little more. */

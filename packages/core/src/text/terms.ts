@@ -59,7 +59,8 @@ const HUMPS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})|(?<=\p{L
 const HASH = /^(?=[\da-f]{7,}$)(?:(?:\d+[a-f]+){2}|(?:[a-f]+\d+){2})/i;
 /** The usual length of an abbreviated hash; a longer prefix still matches it. */
 const SHORT_HASH_CHARS = 7;
-const LONG_HASH_WEIGHT = 0.5;
+/** A term that repeats what other terms of its token say: a whole hash, a single character. */
+const REPEATED_WEIGHT = 0.5;
 
 /** Scripts without spaces, and Hangul, whose endings attach to the word. */
 const UNSPACED =
@@ -69,7 +70,6 @@ const SYLLABIC = /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanma
 /** A Chinese character can be a word; a Thai letter cannot. */
 const SIGNS_PER_TERM = 2;
 const LETTERS_PER_TERM = 3;
-const SINGLE_SIGN_WEIGHT = 0.3;
 
 /** Stop words say little, but a query may consist of nothing else. */
 const STOP_WORD_WEIGHT = 0.2;
@@ -130,13 +130,13 @@ function walkUnspaced(token: string, emit: Emit): void {
     if (signs.length <= size) emit(run, 1);
     else for (let at = 0; at + size <= signs.length; at += 1) emit(signs.slice(at, at + size).join(""), 1);
     if (isSyllabic || signs.length === 1) continue;
-    for (const sign of signs) emit(sign, SINGLE_SIGN_WEIGHT);
+    for (const sign of signs) emit(sign, REPEATED_WEIGHT);
   }
   for (const rest of token.replace(UNSPACED, " ").split(JOINTS)) if (rest !== "") emitWord(rest, emit);
 }
 
 function emitHash(hash: string, emit: Emit): void {
-  if (hash.length > SHORT_HASH_CHARS) emit(hash.slice(0, TERM_CHARS_MAX), LONG_HASH_WEIGHT);
+  if (hash.length > SHORT_HASH_CHARS) emit(hash.slice(0, TERM_CHARS_MAX), REPEATED_WEIGHT);
   emit(hash.slice(0, SHORT_HASH_CHARS), 1);
 }
 
