@@ -1,7 +1,7 @@
 import type { SpecificKind } from "../contract/compaction.ts";
-import { type Atom, atomsIn } from "../text/atoms.ts";
+import { type Atom, readAtoms } from "../text/atoms.ts";
 import { canonical, canonicalPiece, matchesOf } from "../text/canonical.ts";
-import { figuresIn, needsIn } from "../text/numbers.ts";
+import { needsIn } from "../text/numbers.ts";
 import { tokensOf } from "../text/words.ts";
 import { denialsIn } from "./exactness.ts";
 
@@ -45,8 +45,7 @@ export function statementOf(sentence: string): Statement {
   const known = statements.get(sentence);
   if (known !== undefined) return known;
   const [text = "", ...beside] = sentence.split("\n");
-  const found = text.length > STATEMENT_CHARS_MAX ? [] : atomsIn(text);
-  const figures = found.length === 0 ? [] : figuresIn(text);
+  const { atoms: found, figures } = readAtoms(text.length > STATEMENT_CHARS_MAX ? "" : text);
   const atoms = (found.length > ATOMS_MAX ? [] : found).map((atom): Located => {
     const figure = atom.kind === "number" ? figures.find(({ start }) => start === atom.start) : undefined;
     const { offers, needs } = figure ?? { offers: spellingsOf(atom.text), needs: spellingsOf(atom.text) };

@@ -1,4 +1,5 @@
 import { foldWidth, matchesOf } from "./canonical.ts";
+import type { Figure } from "./dates.ts";
 import { figuresIn, takenBy } from "./numbers.ts";
 
 /** A piece of text that must stay exact: a path, a name, an address or a number. */
@@ -38,6 +39,11 @@ const COMMON_NAMES = new Set(
 );
 
 export function atomsIn(text: string): Atom[] {
+  return readAtoms(text).atoms;
+}
+
+/** With all figures of the text, also those that are part of a name. */
+export function readAtoms(text: string): { readonly atoms: Atom[]; readonly figures: readonly Figure[] } {
   const folded = foldWidth(text);
   const urls = urlsIn(folded);
   const isUrl = takenBy(urls);
@@ -54,7 +60,7 @@ export function atomsIn(text: string): Atom[] {
   const numbers = figures
     .filter((figure) => !isTaken(figure.start, figure.text.length))
     .map(({ text: found, start }) => ({ kind: "number" as const, text: found, start }));
-  return [...urls, ...others, ...numbers];
+  return { atoms: [...urls, ...others, ...numbers], figures };
 }
 
 function urlsIn(text: string): Atom[] {

@@ -14,11 +14,13 @@ export function stem(word: string): string {
 export function mixedStem(word: string): string {
   // A word with a digit or underscore is a name.
   if (/[\d_]/u.test(word)) return word;
-  const plain = word.normalize("NFD").replace(/\p{M}/gu, "");
+  const plain = NON_ASCII.test(word) ? word.normalize("NFD").replace(/\p{M}/gu, "") : word;
   const english = stem(plain);
   const cut = english.replace(FOREIGN_ENDINGS, "");
   return cut.length >= STEM_CHARS_MIN ? cut : english;
 }
+
+const NON_ASCII = /[^\0-\x7f]/;
 
 /** Longest first; a stem keeps at least three letters. */
 const FOREIGN_ENDINGS = /(?:ungen|ung|ent|ees|en|em|er|es|ez|n|t)$/u;
