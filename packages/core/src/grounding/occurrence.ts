@@ -303,7 +303,9 @@ export async function indexSentences(
   const byOffer = new Map<string, number[]>();
   const quotes: string[] = [];
   /** Made when a rule or an ask is looked for: what tools said has neither. A receipt names the beginning of a longer text. */
-  const wholes = lazily(() => new Set([...seen, ...quotes].flatMap((text) => [...new Set([text, clip(text)])].map(wholeOf))));
+  const wholes = lazily(
+    () => new Set([...seen, ...quotes].flatMap((text) => [...new Set([text, clip(text)])].map(wholeOf))),
+  );
   const add = (sentence: string): void => {
     if (seen.has(sentence)) return;
     seen.add(sentence);

@@ -33,17 +33,21 @@ const NO_CALLS: ReadonlySet<string> = new Set();
 export function* chunksOf(message: Message, place: MessagePlace, recalls = NO_CALLS): Generator<NewChunk> {
   let part = 0;
   const own = originOf(message) === "import" ? { kind: "imported" } : {};
+  const dates = dateTermsOf(place.created_at_ms);
   for (const { role, kind, text } of textsOf(message, recalls)) {
     for (const piece of boundedParts(text))
-      yield { ...toChunk({ ...place, role, kind, text: piece, part: part++ }), ...own };
+      yield { ...toChunk({ ...place, role, kind, text: piece, part: part++ }, dates), ...own };
   }
 }
 
 /** A chunk is found by its words, the dates it names and the day of its message. */
-export function toChunk(chunk: ChunkSource & { readonly text: string }): NewChunk {
+export function toChunk(
+  chunk: ChunkSource & { readonly text: string },
+  dates = dateTermsOf(chunk.created_at_ms),
+): NewChunk {
   const terms = termsOf(chunk.text);
   for (const term of datesNamedIn(chunk.text)) terms.set(term, 1);
-  for (const term of dateTermsOf(chunk.created_at_ms)) terms.set(term, 1);
+  for (const term of dates) terms.set(term, 1);
   return { ...chunk, terms, ...(isOfPrograms(chunk) ? { byWordsAlone: true } : {}) };
 }
 
@@ -143,6 +147,8 @@ function lastChars(text: string): string {
 const BETWEEN = /[\s，。、！？；：「」]+/u;
 /** A word in a sentence, with the punctuation around it. */
 const WORD = /^[\p{Ps}\p{Pi}"']*[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*[\p{Po}\p{Pe}\p{Pf}]*$/u;
+/** Most words; checked first, because the other takes longer. */
+const PLAIN_WORD = /^[A-Za-z]+[.,;:!?]*$/;
 /** The share of words in prose; of code it is about half, of a log a tenth. */
 const WORDS_SHARE_MIN = 0.75;
 /** The average number of letters per line in prose; a list of names has fewer. */
@@ -154,7 +160,7 @@ const LOOKED_AT_CHARS = 2_000;
 export function isProse(text: string): boolean {
   const looked = text.slice(0, LOOKED_AT_CHARS);
   const pieces = looked.split(BETWEEN).filter((piece) => piece !== "");
-  const words = pieces.filter((piece) => WORD.test(piece));
+  const words = pieces.filter((piece) => PLAIN_WORD.test(piece) || WORD.test(piece));
   const letters = words.reduce((sum, { length }) => sum + length, 0);
   const lines = looked.split("\n").filter((line) => line.trim() !== "").length;
   return lines > 0 && words.length >= WORDS_SHARE_MIN * pieces.length && letters >= LINE_LETTERS_MIN * lines;
@@ -227,12 +233,15 @@ function charsFor(text: string, from: number, tokens: number): number {
 }
 
 export function tokensIn(text: string): number {
+  if (!WIDE.test(text)) return text.length / CHARS_PER_TOKEN;
   let quarters = 0;
   for (let at = 0; at < text.length; at += 1) quarters += quartersOf(text.charCodeAt(at));
   return quarters / CHARS_PER_TOKEN;
 }
 
 /** Four letters make a token; outside alphabets a character is about one. */
+const WIDE = /[\u0e00-\uffff]/;
+
 function quartersOf(code: number): number {
   return code < 0x0e00 ? 1 : CHARS_PER_TOKEN;
 }

@@ -177,8 +177,7 @@ function mentionsIn(text: string): readonly Mention[] {
     for (const match of matchesOf(form, text)) {
       const days = read(match.slice(1)).filter(({ month, day }) => month >= 1 && month <= 12 && day >= 1 && day <= 31);
       const lead = before === undefined ? "" : (match[before] ?? "");
-      if (days.length > 0)
-        mentions.push({ text: lead + match[0], start: match.index - lead.length, days, needsYear });
+      if (days.length > 0) mentions.push({ text: lead + match[0], start: match.index - lead.length, days, needsYear });
     }
   }
   return mentions;

@@ -54,6 +54,8 @@ const SIMPLE = /^[a-z]+$|^[A-Z][a-z]*$/;
 const JOINTS = /[^\p{L}\p{N}\p{M}]+/u;
 /** Borders inside camelCase words and around numbers. */
 const HUMPS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
+/** Most parts; checked first, because looking for borders takes longer. */
+const UNDIVIDED = /^(?:[a-z]+|[0-9]+)$/;
 
 /** Letters and digits mixed as in no word: pieces of a hash are meaningless. */
 const HASH = /^(?=[\da-f]{7,}$)(?:(?:\d+[a-f]+){2}|(?:[a-f]+\d+){2})/i;
@@ -114,7 +116,7 @@ function walkToken(endless: string, emit: Emit): void {
   const parts = token
     .replace(/['’]\p{L}{1,2}$/u, "")
     .split(JOINTS)
-    .flatMap((part) => (HASH.test(part) ? [part] : part.split(HUMPS)));
+    .flatMap((part) => (UNDIVIDED.test(part) || HASH.test(part) ? [part] : part.split(HUMPS)));
   if (parts.length < 2) return;
   for (const part of parts) {
     if (HASH.test(part)) emitHash(fold(part), emit);
