@@ -13,6 +13,7 @@ import {
   writtenPiece,
 } from "../text/canonical.ts";
 import { collectOffers, needsIn } from "../text/numbers.ts";
+import { remembered } from "../text/remembered.ts";
 import { sentencesOf } from "../text/sentences.ts";
 import { stemsOf, tokensOf } from "../text/words.ts";
 import { denialsIn, hasMarks, marksOf, piecesOf, unescaped, withoutNumbers } from "./exactness.ts";
@@ -127,23 +128,9 @@ export function lazily<T>(make: () => T): () => T {
 }
 
 /** What is said stays in a context for long: the next reading finds most of it as it was. */
-const READ_MAX = 8_192;
-const READ_CHARS_MAX = 400;
-
-function remembered<T>(read: (text: string) => T): (text: string) => T {
-  const known = new Map<string, T>();
-  return (text) => {
-    const found = known.get(text);
-    if (found !== undefined) return found;
-    const made = read(text);
-    if (known.size >= READ_MAX) known.clear();
-    if (text.length <= READ_CHARS_MAX) known.set(text, made);
-    return made;
-  };
-}
-
-const stemsIn = remembered((sentence) => new Set(stemsOf(sentence)));
-const offersIn = remembered((text) => {
+const READ = { entriesMax: 8_192, charsMax: 400 };
+const stemsIn = remembered(READ, (sentence) => new Set(stemsOf(sentence)));
+const offersIn = remembered(READ, (text) => {
   const offers = new Set<string>();
   collectOffers(text, offers);
   return offers;

@@ -33,21 +33,17 @@ const NO_CALLS: ReadonlySet<string> = new Set();
 export function* chunksOf(message: Message, place: MessagePlace, recalls = NO_CALLS): Generator<NewChunk> {
   let part = 0;
   const own = originOf(message) === "import" ? { kind: "imported" } : {};
-  const dates = dateTermsOf(place.created_at_ms);
   for (const { role, kind, text } of textsOf(message, recalls)) {
     for (const piece of boundedParts(text))
-      yield { ...toChunk({ ...place, role, kind, text: piece, part: part++ }, dates), ...own };
+      yield { ...toChunk({ ...place, role, kind, text: piece, part: part++ }), ...own };
   }
 }
 
 /** A chunk is found by its words, the dates it names and the day of its message. */
-export function toChunk(
-  chunk: ChunkSource & { readonly text: string },
-  dates = dateTermsOf(chunk.created_at_ms),
-): NewChunk {
+export function toChunk(chunk: ChunkSource & { readonly text: string }): NewChunk {
   const terms = termsOf(chunk.text);
   for (const term of datesNamedIn(chunk.text)) terms.set(term, 1);
-  for (const term of dates) terms.set(term, 1);
+  for (const term of dateTermsOf(chunk.created_at_ms)) terms.set(term, 1);
   return { ...chunk, terms, ...(isOfPrograms(chunk) ? { byWordsAlone: true } : {}) };
 }
 
@@ -233,15 +229,12 @@ function charsFor(text: string, from: number, tokens: number): number {
 }
 
 export function tokensIn(text: string): number {
-  if (!WIDE.test(text)) return text.length / CHARS_PER_TOKEN;
   let quarters = 0;
   for (let at = 0; at < text.length; at += 1) quarters += quartersOf(text.charCodeAt(at));
   return quarters / CHARS_PER_TOKEN;
 }
 
 /** Four letters make a token; outside alphabets a character is about one. */
-const WIDE = /[\u0e00-\uffff]/;
-
 function quartersOf(code: number): number {
   return code < 0x0e00 ? 1 : CHARS_PER_TOKEN;
 }
