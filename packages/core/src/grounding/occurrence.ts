@@ -13,6 +13,7 @@ import {
   writtenPiece,
 } from "../text/canonical.ts";
 import { collectOffers, needsIn } from "../text/numbers.ts";
+import { remembered } from "../text/remembered.ts";
 import { sentencesOf } from "../text/sentences.ts";
 import { stemsOf, tokensOf } from "../text/words.ts";
 import { denialsIn, hasMarks, marksOf, piecesOf, unescaped, withoutNumbers } from "./exactness.ts";
@@ -126,6 +127,15 @@ export function lazily<T>(make: () => T): () => T {
   };
 }
 
+/** What is said stays in a context for long: the next reading finds most of it as it was. */
+const READ = { entriesMax: 8_192, charsMax: 400 };
+const stemsIn = remembered(READ, (sentence) => new Set(stemsOf(sentence)));
+const offersIn = remembered(READ, (text) => {
+  const offers = new Set<string>();
+  collectOffers(text, offers);
+  return offers;
+});
+
 async function offersOf(
   texts: readonly string[],
   yieldToEventLoop: Clock["yieldToEventLoop"],
@@ -133,7 +143,7 @@ async function offersOf(
   const offers = new Set<string>();
   for (const text of texts) {
     await yieldToEventLoop();
-    collectOffers(text, offers);
+    for (const offer of offersIn(text)) offers.add(offer);
     for (const code of exitCodesIn(text)) offers.add(`exit:${code}`);
   }
   return offers;
@@ -278,22 +288,18 @@ export async function indexSentences(
   const seen = new Set<string>();
   const places = new Map<string, number[]>();
   const byOffer = new Map<string, number[]>();
-  const wholes = new Set<string>();
-  const addWhole = (text: string): void => {
-    wholes.add(wholeOf(text));
-    // A receipt names the beginning of a longer text.
-    if (clip(text) !== text) wholes.add(wholeOf(clip(text)));
-  };
+  const quotes: string[] = [];
+  /** Made when a rule or an ask is looked for: what tools said has neither. A receipt names the beginning of a longer text. */
+  const wholes = lazily(
+    () => new Set([...seen, ...quotes].flatMap((text) => [...new Set([text, clip(text)])].map(wholeOf))),
+  );
   const add = (sentence: string): void => {
     if (seen.has(sentence)) return;
     seen.add(sentence);
-    addWhole(sentence);
-    const stems = new Set(stemsOf(sentence));
-    const offers = new Set<string>();
-    collectOffers(sentence, offers);
+    const stems = stemsIn(sentence);
     for (const [keys, index] of [
       [stems, places],
-      [offers, byOffer],
+      [offersIn(sentence), byOffer],
     ] as const) {
       for (const key of keys) {
         const known = index.get(key);
@@ -306,7 +312,7 @@ export async function indexSentences(
   for (const text of texts) {
     await yieldToEventLoop();
     for (const sentence of sentencesOf(text)) add(sentence);
-    for (const quote of quotesIn(text)) addWhole(quote);
+    quotes.push(...quotesIn(text));
   }
   /** The sentences with most content words of a text. */
   const likeOf = (text: string, stems: readonly string[]): readonly string[] => {
@@ -343,8 +349,9 @@ export async function indexSentences(
     return found.length > READ_CLOSELY_MAX ? [] : found.map((at) => statementOf(sentences[at]?.text ?? ""));
   };
   const saysSo = (specific: Sought): boolean => {
-    const said = (specific.said ?? []).map(statementOf);
-    return !isOpposed(said, said.length === 0 ? [] : statementsOf(specific), specific);
+    const { said = [] } = specific;
+    const others = said.length === 0 ? [] : statementsOf(specific);
+    return others.length === 0 || !isOpposed(said.map(statementOf), others, specific);
   };
   const opposes = (sentence: string): boolean => {
     const stems = stemsOfLast(sentence);
@@ -355,7 +362,7 @@ export async function indexSentences(
     const there = statementOf(sentence);
     return there.atoms.some((atom) => isOpposed(statementsOf(atom), [there], atom));
   };
-  return { has, hasWhole: (text) => wholes.has(wholeOfLast(text)), saysSo, opposes };
+  return { has, hasWhole: (text) => wholes().has(wholeOfLast(text)), saysSo, opposes };
 }
 
 const LIST_MARK = /^\s*(?:[-*+•・]|\d{1,3}[.)])\s+(?:\[[ x]\]\s+)?/iu;

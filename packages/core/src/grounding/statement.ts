@@ -1,7 +1,8 @@
 import type { SpecificKind } from "../contract/compaction.ts";
-import { type Atom, atomsIn } from "../text/atoms.ts";
+import { type Atom, readAtoms } from "../text/atoms.ts";
 import { canonical, canonicalPiece, matchesOf } from "../text/canonical.ts";
-import { figuresIn, needsIn } from "../text/numbers.ts";
+import { needsIn } from "../text/numbers.ts";
+import { remembered } from "../text/remembered.ts";
 import { tokensOf } from "../text/words.ts";
 import { denialsIn } from "./exactness.ts";
 
@@ -37,27 +38,19 @@ export function spellingsOf(text: string): string[] {
 /** A longer line, or one with more specifics, is a table or data and says nothing of them. */
 export const STATEMENT_CHARS_MAX = 600;
 const ATOMS_MAX = 24;
-const STATEMENTS_MAX = 2_000;
-const statements = new Map<string, Statement>();
 
 /** Reads a sentence, and after line breaks those beside it. Cached: it is compared once for each of its specifics. */
-export function statementOf(sentence: string): Statement {
-  const known = statements.get(sentence);
-  if (known !== undefined) return known;
+export const statementOf: (sentence: string) => Statement = remembered({ entriesMax: 2_000 }, (sentence) => {
   const [text = "", ...beside] = sentence.split("\n");
-  const found = text.length > STATEMENT_CHARS_MAX ? [] : atomsIn(text);
-  const figures = found.length === 0 ? [] : figuresIn(text);
+  const { atoms: found, figures } = readAtoms(text.length > STATEMENT_CHARS_MAX ? "" : text);
   const atoms = (found.length > ATOMS_MAX ? [] : found).map((atom): Located => {
     const figure = atom.kind === "number" ? figures.find(({ start }) => start === atom.start) : undefined;
     const { offers, needs } = figure ?? { offers: spellingsOf(atom.text), needs: spellingsOf(atom.text) };
     return { ...atom, end: atom.start + atom.text.length, keys: new Set(offers), needs };
   });
   const words = new Set(wordsBesides(text, atoms, 0, text.length));
-  const read = { text, atoms, words, beside: beside.map(statementOf) };
-  if (statements.size >= STATEMENTS_MAX) statements.clear();
-  statements.set(sentence, read);
-  return read;
-}
+  return { text, atoms, words, beside: beside.map(statementOf) };
+});
 
 /** The content words between two positions, without the specifics. */
 function wordsBesides(text: string, atoms: readonly Located[], from: number, to: number): readonly string[] {

@@ -324,7 +324,7 @@ function saidSince(state: WholeState, { after, upTo }: Range): Said {
 }
 
 /** Chunks per batch: a fork may bring tens of thousands, and the event loop waits meanwhile. */
-const PART_CHUNKS = 64;
+const PART_CHUNKS = 128;
 
 /** Chunks in batches with their end; those of one message stay together. */
 function* inParts(chunks: readonly NewChunk[], cursor: number): Generator<Pick<MemoryBatch, "chunks" | "cursor">> {

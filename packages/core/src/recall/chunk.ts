@@ -143,6 +143,8 @@ function lastChars(text: string): string {
 const BETWEEN = /[\s，。、！？；：「」]+/u;
 /** A word in a sentence, with the punctuation around it. */
 const WORD = /^[\p{Ps}\p{Pi}"']*[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*[\p{Po}\p{Pe}\p{Pf}]*$/u;
+/** Most words; checked first, because the other takes longer. */
+const PLAIN_WORD = /^[A-Za-z]+[.,;:!?]*$/;
 /** The share of words in prose; of code it is about half, of a log a tenth. */
 const WORDS_SHARE_MIN = 0.75;
 /** The average number of letters per line in prose; a list of names has fewer. */
@@ -154,7 +156,7 @@ const LOOKED_AT_CHARS = 2_000;
 export function isProse(text: string): boolean {
   const looked = text.slice(0, LOOKED_AT_CHARS);
   const pieces = looked.split(BETWEEN).filter((piece) => piece !== "");
-  const words = pieces.filter((piece) => WORD.test(piece));
+  const words = pieces.filter((piece) => PLAIN_WORD.test(piece) || WORD.test(piece));
   const letters = words.reduce((sum, { length }) => sum + length, 0);
   const lines = looked.split("\n").filter((line) => line.trim() !== "").length;
   return lines > 0 && words.length >= WORDS_SHARE_MIN * pieces.length && letters >= LINE_LETTERS_MIN * lines;

@@ -1,5 +1,7 @@
 import { foldWidth, matchesOf } from "./canonical.ts";
+import type { Figure } from "./dates.ts";
 import { figuresIn, takenBy } from "./numbers.ts";
+import { remembered } from "./remembered.ts";
 
 /** A piece of text that must stay exact: a path, a name, an address or a number. */
 export interface Atom {
@@ -38,6 +40,11 @@ const COMMON_NAMES = new Set(
 );
 
 export function atomsIn(text: string): Atom[] {
+  return readAtoms(text).atoms;
+}
+
+/** With all figures of the text, also those that are part of a name. */
+export function readAtoms(text: string): { readonly atoms: Atom[]; readonly figures: readonly Figure[] } {
   const folded = foldWidth(text);
   const urls = urlsIn(folded);
   const isUrl = takenBy(urls);
@@ -54,7 +61,7 @@ export function atomsIn(text: string): Atom[] {
   const numbers = figures
     .filter((figure) => !isTaken(figure.start, figure.text.length))
     .map(({ text: found, start }) => ({ kind: "number" as const, text: found, start }));
-  return [...urls, ...others, ...numbers];
+  return { atoms: [...urls, ...others, ...numbers], figures };
 }
 
 function urlsIn(text: string): Atom[] {
@@ -80,22 +87,14 @@ function collectNames(chunk: string, at: number, into: Atom[]): void {
   }
 }
 
-const NAMES_MAX = 20_000;
-const names = new Map<string, Atom | undefined>();
-
 /** The name in a chunk; undefined for a plain word or a number. */
 function nameOf(chunk: string, at: number): Atom | undefined {
-  // Cached: every form of a name costs a test, and texts repeat names.
-  const isKnown = names.has(chunk);
-  const name = isKnown ? names.get(chunk) : readName(chunk);
-  if (!isKnown) {
-    if (names.size >= NAMES_MAX) names.clear();
-    names.set(chunk, name);
-  }
-  return name === undefined ? undefined : { ...name, start: at + name.start };
+  const name = readName(chunk);
+  return name === "none" ? undefined : { ...name, start: at + name.start };
 }
 
-function readName(chunk: string): Atom | undefined {
+/** Cached: every form of a name costs a test, and texts repeat names. */
+const readName = remembered({ entriesMax: 20_000 }, (chunk): Atom | "none" => {
   const trimmed = chunk.replace(CHUNK_EDGES, "");
   const bare = trimmed.replace(LINE_SUFFIX, "").replace(HUNG_WORD, "");
   const start = chunk.indexOf(trimmed);
@@ -103,8 +102,8 @@ function readName(chunk: string): Atom | undefined {
   const name = trimmed.replace(HUNG_WORD, "");
   // Capitals before a colon are a label.
   const isName = isIdentifier(name) || (isAcronym(name) && !chunk.endsWith(":"));
-  return isName ? { kind: "identifier", text: name, start } : undefined;
-}
+  return isName ? { kind: "identifier", text: name, start } : "none";
+});
 
 /** Slashes with a root, an extension or depth; `and/or`, `24/7` and `km/h` are words. */
 function isPath(text: string): boolean {

@@ -10,7 +10,9 @@ const ELISIONS = /(?<!\p{L})(qu|[cdjlmnst])['’](?=\p{L})/giu;
 const APOSTROPHES = /(?<=\p{L})['’](?=\p{L})/gu;
 const EMPHASIS = /(?<![\p{L}\p{N}])_+|(?<!_)_+(?![\p{L}\p{N}_])/gu;
 /** Characters that rarely change the meaning: white space, quotes, emphasis, table bars and every kind of hyphen. */
-const SOFT = /[\s"'`“”„‟‘’‚«»‹›「」『』*|‐‑–—−-]+/gu;
+const SOFT_SIGN = "[\\s\"'`“”„‟‘’‚«»‹›「」『』*|‐‑–—−\\-]";
+/** A lone blank stays one: most runs are, and replacing one by itself takes as long as finding it. */
+const SOFT = new RegExp(`(?! (?!${SOFT_SIGN}))${SOFT_SIGN}+`, "gu");
 const FULL_WIDTH = /[\uff01-\uff0b\uff0d-\uff5e\u3000]/gu;
 const EDGES =
   /^[\s.,;:!?()[\]{}<>。、，；：！？…]+|(?<![\s.,;:!?()[\]{}<>。、，；：！？…])[\s.,;:!?()[\]{}<>。、，；：！？…]+$/gu;

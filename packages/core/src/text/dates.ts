@@ -77,6 +77,8 @@ interface Form {
   readonly read: (groups: string[]) => readonly Day[];
   /** Without a year it may be a version or a chapter. */
   readonly needsYear?: boolean;
+  /** The group of what comes before the match and belongs to it. */
+  readonly before?: number;
 }
 
 const MONTH = [...MONTHS.keys()].sort((a, b) => b.length - a.length).join("|");
@@ -116,8 +118,10 @@ const FORMS: readonly Form[] = [
     read: ([day, month, year]) => [dayOf(year, month, day)],
   },
   {
-    form: /(?<!\p{L})(\p{L}{3,10})\.?\s(\d{1,2})(?:st|nd|rd|th)?(?![\d\p{L}:]|\.\d)(?:,?\s(\d{4}))?/giu,
-    read: ([month, day, year]) => [dayOf(year, month, day)],
+    // The name is looked for from its number backwards: most words have none.
+    form: /(\d{1,2})(?<=((?<!\p{L})(\p{L}{3,10})\.?\s)\d{1,2})(?:st|nd|rd|th)?(?![\d\p{L}:]|\.\d)(?:,?\s(\d{4}))?/giu,
+    read: ([day, , month, year]) => [dayOf(year, month, day)],
+    before: 2,
   },
 ];
 const MONTH_OF_YEAR = new RegExp(`(?<!\\p{L})(${MONTH})\\.?,?\\s${OF_YEAR}((?:19|20)\\d\\d)(?!\\d)`, "giu");
@@ -146,7 +150,7 @@ export interface Day {
 export function datesIn(text: string): Figure[] {
   const figures: Figure[] = [];
   if (!/\d/.test(text)) return figures;
-  for (const { match, days } of mentionsIn(text)) figures.push(dayFigure(match, days));
+  for (const mention of mentionsIn(text)) figures.push(dayFigure(mention));
   for (const match of matchesOf(CLOCK, text)) {
     const [, before, hour = "", minute = "", second, after] = match;
     figures.push(clockFigure(match, hours(Number(hour), before ?? after), second ? `${minute}:${second}` : minute));
@@ -161,17 +165,19 @@ export function datesIn(text: string): Figure[] {
 }
 
 interface Mention {
-  readonly match: RegExpExecArray;
+  readonly text: string;
+  readonly start: number;
   readonly days: readonly Day[];
   readonly needsYear: boolean;
 }
 
 function mentionsIn(text: string): readonly Mention[] {
   const mentions: Mention[] = [];
-  for (const { form, read, needsYear = false } of FORMS) {
+  for (const { form, read, needsYear = false, before } of FORMS) {
     for (const match of matchesOf(form, text)) {
       const days = read(match.slice(1)).filter(({ month, day }) => month >= 1 && month <= 12 && day >= 1 && day <= 31);
-      if (days.length > 0) mentions.push({ match, days, needsYear });
+      const lead = before === undefined ? "" : (match[before] ?? "");
+      if (days.length > 0) mentions.push({ text: lead + match[0], start: match.index - lead.length, days, needsYear });
     }
   }
   return mentions;
@@ -215,7 +221,7 @@ function dayOf(year: string | undefined, month = "", day = ""): Day {
   return { year: full, month: MONTHS.get(month.toLowerCase()) ?? Number(month), day: Number(day) };
 }
 
-function dayFigure(match: RegExpExecArray, days: readonly Day[]): Figure {
+function dayFigure({ text, start, days }: Mention): Figure {
   const offered = days.flatMap(({ year, month, day }) => [
     `day:${month}-${day}`,
     year === undefined ? `yearless:${month}-${day}` : `date:${year}-${month}-${day}`,
@@ -230,7 +236,7 @@ function dayFigure(match: RegExpExecArray, days: readonly Day[]): Figure {
   const offers = isEither ? [...inOrder(offered), ...either(offered)] : offered;
   const needs = isEither ? [...inOrder(needed), ...needed] : [...needed, ...either(needed)];
   const years = days[0]?.year === undefined ? [] : [`any:${days[0].year}`];
-  return { text: withoutTail(match[0]), start: match.index, offers: [...offers, ...years], needs };
+  return { text: withoutTail(text), start, offers: [...offers, ...years], needs };
 }
 
 /** The stop of "27.10." belongs to the date, that of "2 May." to the sentence. */

@@ -1,6 +1,7 @@
 import { foldWidth, matchesOf } from "./canonical.ts";
 import { collectBareHours, datesIn, type Figure } from "./dates.ts";
 import { withDigits } from "./number-words.ts";
+import { remembered } from "./remembered.ts";
 import { BARE_BASES, multiplierOf, ratesOf, type Unit, unitsOf } from "./units.ts";
 import { stemsOf } from "./words.ts";
 
@@ -45,18 +46,10 @@ export function figuresIn(text: string): readonly (Figure | Numeral)[] {
   return [...dates, ...numeralsIn(folded).filter((one) => one.isSpecific && !isTaken(one.start, one.text.length))];
 }
 
-const NEEDS_MAX = 20_000;
-const needs = new Map<string, readonly (readonly string[])[]>();
-
 /** What proves each figure of a short text; cached, since it is asked repeatedly. */
-export function needsIn(text: string): readonly (readonly string[])[] {
-  const known = needs.get(text);
-  if (known !== undefined) return known;
-  if (needs.size >= NEEDS_MAX) needs.clear();
-  const found = figuresIn(text).map((figure) => figure.needs);
-  needs.set(text, found);
-  return found;
-}
+export const needsIn = remembered({ entriesMax: 20_000 }, (text): readonly (readonly string[])[] =>
+  figuresIn(text).map((figure) => figure.needs),
+);
 
 /** The numbers of a text, including bare small ones; dates and versions are not excluded. */
 export function numeralsIn(folded: string): Numeral[] {
@@ -272,18 +265,8 @@ function unitAt(text: string, at: number): UnitWord | undefined {
   return { end: isKnown ? end : at, factor: factor ?? 1, units, isAttached: gap === "", isNoun };
 }
 
-const CONTENT_WORDS_MAX = 20_000;
-const contentWords = new Map<string, boolean>();
-
 /** Cached: words after numbers repeat. */
-function isContentWord(word: string): boolean {
-  const known = contentWords.get(word);
-  if (known !== undefined) return known;
-  if (contentWords.size >= CONTENT_WORDS_MAX) contentWords.clear();
-  const says = stemsOf(word).length > 0;
-  contentWords.set(word, says);
-  return says;
-}
+const isContentWord = remembered({ entriesMax: 20_000 }, (word) => stemsOf(word).length > 0);
 
 /** The longest prefix of a run without spaces that is a unit or a multiplier. */
 function unspacedUnit(run: string, from: number): UnitWord {

@@ -1,20 +1,17 @@
+import { remembered } from "./remembered.ts";
+
 /** The stem of a lower-case English word; a word with other characters is unchanged. */
 export function stem(word: string): string {
-  if (word.length < 3 || !PLAIN.test(word)) return word;
-  const known = stems.get(word);
-  if (known !== undefined) return known;
-  const made = porter(IRREGULAR.get(word) ?? word);
-  // Words repeat; a flood of random ones must not stay in memory.
-  if (stems.size >= STEMS_MAX) stems.clear();
-  stems.set(word, made);
-  return made;
+  return word.length < 3 || !PLAIN.test(word) ? word : plainStem(word);
 }
+
+const plainStem = remembered({ entriesMax: 20_000 }, (word) => porter(IRREGULAR.get(word) ?? word));
 
 /** The same for mixed languages: also removes German and French endings. */
 export function mixedStem(word: string): string {
   // A word with a digit or underscore is a name.
   if (/[\d_]/u.test(word)) return word;
-  const plain = word.normalize("NFD").replace(/\p{M}/gu, "");
+  const plain = /[^\0-\x7f]/.test(word) ? word.normalize("NFD").replace(/\p{M}/gu, "") : word;
   const english = stem(plain);
   const cut = english.replace(FOREIGN_ENDINGS, "");
   return cut.length >= STEM_CHARS_MIN ? cut : english;
@@ -24,8 +21,6 @@ export function mixedStem(word: string): string {
 const FOREIGN_ENDINGS = /(?:ungen|ung|ent|ees|en|em|er|es|ez|n|t)$/u;
 const STEM_CHARS_MIN = 3;
 const PLAIN = /^[a-z]+$/;
-const STEMS_MAX = 20_000;
-const stems = new Map<string, string>();
 
 /** Irregular forms: each group is the word, then its forms. */
 const IRREGULAR = new Map(

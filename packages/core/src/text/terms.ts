@@ -1,4 +1,5 @@
 import { fold } from "./canonical.ts";
+import { remembered } from "./remembered.ts";
 import { stem } from "./stems.ts";
 import { FUNCTION_WORDS } from "./words.ts";
 
@@ -54,6 +55,8 @@ const SIMPLE = /^[a-z]+$|^[A-Z][a-z]*$/;
 const JOINTS = /[^\p{L}\p{N}\p{M}]+/u;
 /** Borders inside camelCase words and around numbers. */
 const HUMPS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
+/** Most parts; checked first, because looking for borders takes longer. */
+const UNDIVIDED = /^(?:[a-z]+|[0-9]+)$/;
 
 /** Letters and digits mixed as in no word: pieces of a hash are meaningless. */
 const HASH = /^(?=[\da-f]{7,}$)(?:(?:\d+[a-f]+){2}|(?:[a-f]+\d+){2})/i;
@@ -78,22 +81,14 @@ type Emit = (term: string, weight: number) => void;
 
 type Weighed = { readonly term: string; readonly weight: number };
 
-/** Words repeat; long tokens are rare and would fill the cache. */
-const CACHED_TOKENS_MAX = 20_000;
-const CACHED_TOKEN_CHARS_MAX = 40;
-const cached = new Map<string, readonly Weighed[]>();
-
-function termsOfToken(token: string): readonly Weighed[] {
-  const known = cached.get(token);
-  if (known !== undefined) return known;
+/** Cached: words repeat. */
+const termsOfToken = remembered({ entriesMax: 20_000, charsMax: 40 }, (token): readonly Weighed[] => {
   const terms: Weighed[] = [];
   const emit: Emit = (term, weight) => terms.push({ term, weight });
   if (SIMPLE.test(token)) emitWord(token.toLowerCase(), emit);
   else walkToken(token, emit);
-  if (cached.size >= CACHED_TOKENS_MAX) cached.clear();
-  if (token.length <= CACHED_TOKEN_CHARS_MAX) cached.set(token, terms);
   return terms;
-}
+});
 
 /** A complex token: an identifier whole and in parts, a foreign word, an address. */
 function walkToken(endless: string, emit: Emit): void {
@@ -114,7 +109,7 @@ function walkToken(endless: string, emit: Emit): void {
   const parts = token
     .replace(/['’]\p{L}{1,2}$/u, "")
     .split(JOINTS)
-    .flatMap((part) => (HASH.test(part) ? [part] : part.split(HUMPS)));
+    .flatMap((part) => (UNDIVIDED.test(part) || HASH.test(part) ? [part] : part.split(HUMPS)));
   if (parts.length < 2) return;
   for (const part of parts) {
     if (HASH.test(part)) emitHash(fold(part), emit);
