@@ -12,13 +12,13 @@ const FOLDER_LINES_MIN = 400;
 
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
-  core: 63_774,
-  node: 15_090,
+  core: 63_772,
+  node: 15_256,
   postgres: 3_483,
   server: 13_563,
   client: 1_420,
   create: 80,
-  rkat: 17_783,
+  rkat: 17_782,
   conformance: 4_637,
   console: 7_070,
 };

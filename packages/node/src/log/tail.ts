@@ -351,7 +351,7 @@ export function mendIndex<B, R extends LogRow>(
 ): readonly string[] {
   const known = index.segments();
   const broken = [...known].filter(([segment, state]) => !state.sealed && !holdsLast(parts, segment, state));
-  // Nobody appends to a packed segment, so nobody else would bring its records into the index.
+  // A packed segment has no writer, which would bring its records into the index.
   const isLacking = (segment: number): boolean =>
     known.get(segment)?.sealed !== true && parts.segments.reader(segment).packedAt !== undefined;
   if (broken.length === 0 && !parts.segments.list().some(isLacking)) return [];
