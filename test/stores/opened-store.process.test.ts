@@ -96,7 +96,7 @@ describe("a state folder as a program made it", () => {
       [[folder("other")], "nothing is kept in"],
       [["app"], `did you mean ${join(line.cwd, "app", ".state")}?`],
       [["sealed"], "is encrypted; name its key in [encryption]"],
-      [["newer"], "is of version 99 and this program knows 2; update rkat"],
+      [["newer"], "is of version 99 and this program knows 3; update rkat"],
       [["sealed", "--realm", "team"], "a folder is one realm; leave --realm out"],
       [["sealed", "--state-root", "."], "--state-root another place; use one of them"],
       [["mysql://me:hush@db/x"], "a store at mysql:// is not known"],
