@@ -1,5 +1,6 @@
 import { messageOf, RuntimeError } from "@rkat/core/contract/error";
 import type { Embedder } from "@rkat/core/ports/memory";
+import { packageFile } from "@rkat/core/ports/package-file";
 import { createLocalEmbedder, type LocalEmbedder } from "./local.ts";
 import { createTokenizer, readVocabulary, toUnitLength } from "./word-pieces.ts";
 
@@ -18,7 +19,9 @@ export async function openDefaultEmbedder(
   } catch (thrown) {
     await local.close();
     if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "loading the local embedder was cancelled");
-    warn(`${messageOf(thrown)}; memory is searched by words alone, which finds paraphrases less well`);
+    // Without the package a bundle has said so.
+    if (packageFile("@rkat/node", "assets") !== undefined)
+      warn(`${messageOf(thrown)}; memory is searched by words alone, which finds paraphrases less well`);
     throw thrown;
   } finally {
     signal.removeEventListener("abort", stop);
