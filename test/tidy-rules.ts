@@ -13,7 +13,7 @@ const FOLDER_LINES_MIN = 400;
 /** The most lines of each package. A decision in docs/decisions raises a number. */
 const PACKAGE_LINES_MAX: Readonly<Record<string, number>> = {
   core: 63_772,
-  node: 15_259,
+  node: 15_260,
   postgres: 3_483,
   server: 13_563,
   client: 1_420,

@@ -127,8 +127,9 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
   const catchUp = (): void => {
     const found: { readonly sessionId: string; readonly place: RecordPlace; readonly record: Buffer }[] = [];
     // Who replaces a segment saves the index afterwards.
-    if (stamp !== index.stamp()) segments.refresh();
+    const before = stamp;
     stamp = index.stamp();
+    if (stamp !== before) segments.refresh();
     for (const segment of segments.list()) {
       if (parts.isOwn(segment)) continue;
       if (!readTo.has(segment)) known = index.segments();
